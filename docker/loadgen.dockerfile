@@ -1,4 +1,4 @@
-# Contains the load generator and the upstream server of the fan-out test. The build context is toolset/.
+# Contains the load generator and the upstream server for the fan-out test. The build context is toolset/.
 FROM debian:trixie-slim AS build
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \

@@ -1,9 +1,9 @@
-# Contains the PostgreSQL server of a run, with a cluster seeded by toolset/database, so that a container starts in
-# about a second. The build context is the repository.
+# Contains a run's PostgreSQL server with a cluster that has already been seeded by toolset/database, so a container
+# starts in about a second. The build context is the repository.
 FROM debian:trixie-slim
 ARG DEBIAN_FRONTEND=noninteractive
 
-# Install postgresql-common first. Its configuration then prevents the server's package from creating a cluster.
+# Install postgresql-common first, so that its configuration can prevent the server's package from creating a cluster.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends postgresql-common \
     && sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf \
@@ -21,8 +21,8 @@ USER postgres
 
 COPY toolset/database/ /usr/share/tfb/database/
 COPY docker/pg_hba.conf /usr/share/tfb/
-# These are the same steps as in harness/runtime/database. pg_stat_statements always counts statements, so
-# a server cannot detect that it is being verified. Between processes, restore.sql copies the template.
+# These steps match those in harness/runtime/database. pg_stat_statements always counts statements, so a server cannot
+# tell verification from a load. Between processes, restore.sql copies the template.
 RUN initdb --pgdata="$SEED" --username=tfb_admin --no-sync --locale=C.UTF-8 --encoding=UTF8 --auth=trust >/dev/null \
     && cd /usr/share/tfb/database \
     && cat postgresql.conf statistics.conf >"$SEED/postgresql.conf" \

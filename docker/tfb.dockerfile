@@ -17,7 +17,7 @@ RUN --mount=type=bind,source=requirements.lock,target=/build/requirements.lock \
     && useradd --create-home tfb \
     && install -d -o tfb -g tfb /srv/tfb /results
 WORKDIR /srv/tfb
-# With these links, the implementations count as those of this project, whose rules are stricter.
+# These links make tfb treat the folder as a clone of this project, whose rules for implementations are stricter.
 RUN ln -s /opt/tfb/bin/tfb tfb \
     && ln -s /opt/tfb/lib/python3*/site-packages/harness harness
 COPY --chown=tfb:tfb frameworks frameworks

@@ -38,10 +38,10 @@ REMEDIES = {
 }
 ENGINE = "engine"  # marks a stage that needs a container engine
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-# Environment variable with the Unix time after which the check tests no further implementation. Unset means no limit.
+# Environment variable with the Unix time after which the check tests no more implementations. Unset means no limit.
 DEADLINE_VARIABLE = "TFB_CHECK_UNTIL"
 CHECK_SECONDS = 32 * 60.0  # time from the start of the check to the deadline
-TEMPORARY_BYTES = 4 << 30  # keep the tests' temporary files in memory if this much is free
+TEMPORARY_BYTES = 4 << 30  # minimum free space in /dev/shm for the tests' temporary files
 FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker and not recipe"
 Extent = Literal["fast", "usual", "all"]
 
@@ -202,7 +202,7 @@ def check(planned: Sequence[Stage], tools: Sequence[ToolRequirement], consent: C
                 skipped.append((stage.name, "; ".join(reasons)))
                 continue
             status = _run(stage, stage.command, environment)
-            # pytest exits with status 1 if it ran all tests, and some tests failed.
+            # pytest exits with status 1 if all tests ran and some failed.
             if status == 1 and stage.retry:
                 last_failed = (*stage.command, "--last-failed", "--last-failed-no-failures=none")
                 status = _run(stage, last_failed, environment)
@@ -276,7 +276,7 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
 
 @contextmanager
 def facilities(tools: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Iterator[None]:
-    """With consent, install missing tools with apt and start a container engine. Stop the engine at the end."""
+    """Install missing tools with apt and start a container engine, if permitted. Stop the engine at the end."""
     packages = requirements.missing_packages(tools)
     bring_engine = bring_engine and requirements.can_install_engine() and not requirements.engine_responds()
     commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)

@@ -61,7 +61,7 @@ def parse_percent(_: object, tokens: Sequence[Token]) -> float:
     percent = math.nan
     with suppress(ValueError):
         percent = float(tokens[0].value.removesuffix("%"))
-    if not 0 < percent <= 100:  # also refuses NaN
+    if not 0 < percent <= 100:  # also rejects NaN
         raise ValueError(f"{tokens[0].value!r} is not a percentage above 0 and at most 100, such as 5%")
     return percent
 
@@ -99,7 +99,7 @@ class ComparisonFlags:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ServiceFlags:
-    """Flags for the comparison of two versions of a service."""
+    """Flags for comparing two versions of a service."""
 
     service: Annotated[
         str,
@@ -273,7 +273,7 @@ def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
 
 
 def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
-    """Split records into records of implementations with and without a name suffix.
+    """Return the records of implementations with a name suffix, and the records of all other implementations.
 
     The suffix is removed from the names.
     """

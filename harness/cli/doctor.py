@@ -121,9 +121,9 @@ def clean(
 
     Leftovers are processes, scratch folders, containers and networks. Images
     that tfb did not tag, the base image and the build cache are kept. With
-    --server-host or another machine flag, clean removes leftovers of ended
-    runs from the named machines only. The exit code is 1 if something could not
-    be removed.
+    --server-host or another machine flag, clean removes images and leftovers
+    from the named machines only. The exit code is 1 if something could not be
+    removed.
     """
     if (hosts := resolve_hosts(machines)).uses_remote_machines:
         return CLEAN_MACHINES.load()(hosts, dry_run=dry_run)
@@ -171,7 +171,7 @@ def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
     for leftover in leftovers:
         if leftover.is_certain:
             print(f"left by a killed run: {leftover}")
-        else:  # keep it, because a run on another machine, in a container or of an older tfb may be using it
+        else:  # keep it: a run on another machine, in a container or by an older tfb may be using it
             print(f"not removed, because it belongs to an unknown run: {leftover}")
     if dry_run or not removable:
         return False

@@ -1,4 +1,4 @@
-"""The flags of a run, with shell completion. This module imports no pydantic models, so that help responds quickly."""
+"""The flags of a run, with shell completion. This module imports no pydantic models, to keep ``--help`` fast."""
 
 import contextlib
 import re
@@ -199,13 +199,13 @@ class CommonFlags(MachineFlags):
         Strings,
         _flag(
             COMMON,
-            "test types such as json or db, or all (of TechEmpower); default: the profile's; for verify: all",
+            "test types such as json or db; all: TechEmpower's types; default: the profile's; for verify: every type",
             "TYPE",
             completer=complete_test_types,
         ),
     ] = ()
     frameworks: Annotated[
-        Strings, _flag(SELECTION, "folder of implementations instead of frameworks/, for example TechEmpower's", "DIR")
+        Strings, _flag(SELECTION, "folder to search instead of frameworks/, for example TechEmpower's", "DIR")
     ] = ()
     rules: Annotated[
         Literal["techempower", "tfb"] | None,
@@ -224,16 +224,16 @@ class CommonFlags(MachineFlags):
         str | None,
         _flag(
             ENVIRONMENT,
-            "CPUs of the server, for example 0-3; the database and the load generator use the remaining CPUs",
+            "CPUs for the server, for example 0-3; the database and the load generator use the remaining CPUs",
             "CPUS",
         ),
     ] = None
     test_container_memory: Annotated[
         str | None,
-        _flag(ENVIRONMENT, "memory limit of the server's container, for example 2g; default: half of the RAM", "SIZE"),
+        _flag(ENVIRONMENT, "memory limit for the server's container, for example 2g; default: half of the RAM", "SIZE"),
     ] = None
     test_container_pids: Annotated[
-        int | None, _number(ENVIRONMENT, "process limit of the server's container; default: 4096", 16, 4_000_000, "N")
+        int | None, _number(ENVIRONMENT, "process limit for the server's container; default: 4096", 16, 4_000_000, "N")
     ] = None
     server_port: Annotated[
         int | None, _number(ENVIRONMENT, "port of the server; default: a free port", 1, 65535, "PORT")
@@ -292,7 +292,7 @@ class RunFlags(CommonFlags):
         float | None,
         _flag(
             COMMON,
-            "length of the whole measurement without builds, for example 90s, 10m or 1h30m",
+            "length of the whole measurement, excluding builds; for example 90s, 10m or 1h30m",
             "TIME",
             converter=parse_duration,
             n_tokens=1,
@@ -317,7 +317,7 @@ class RunFlags(CommonFlags):
     query_levels: Annotated[Strings, _flag(MEASUREMENT, "queries per request for query and update", "N")] = ()
     cached_query_levels: Annotated[Strings, _flag(MEASUREMENT, "queries per request for cached-query", "N")] = ()
     order_factors: Annotated[
-        Strings, _flag(MEASUREMENT, "load factors of the order service; 1 is 1,000 requests per minute", "N")
+        Strings, _flag(MEASUREMENT, "load factors for the order service; 1 is 1,000 requests per minute", "N")
     ] = ()
     generator: Annotated[
         Literal["loadgen", "wrk"] | None, _flag(MEASUREMENT, "load generator; default: the profile's")
@@ -328,7 +328,7 @@ class RunFlags(CommonFlags):
     ] = None
     seed: Annotated[
         int | None,
-        _number(MEASUREMENT, "seed of the random measuring order; default: a new seed", -(10**18) + 1, 10**18 - 1),
+        _number(MEASUREMENT, "seed for the random measuring order; default: a new seed", -(10**18) + 1, 10**18 - 1),
     ] = None
     reverse_order: Annotated[
         bool, _flag(MEASUREMENT, "measure in reverse alphabetical order instead of random order")
@@ -337,5 +337,5 @@ class RunFlags(CommonFlags):
         bool, _flag(MEASUREMENT, "with --resume: execute a command that a different user or machine recorded")
     ] = False
     profiler: Annotated[
-        bool, _flag(MEASUREMENT, "profile an implementation under the load of a test type, and draw a flame graph")
+        bool, _flag(MEASUREMENT, "profile an implementation under a test type's load, and draw a flame graph")
     ] = False

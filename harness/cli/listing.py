@@ -54,7 +54,7 @@ def _remarks(implementation: Implementation) -> Sequence[str]:
 
 
 def _print_groups(implementations: Sequence[Implementation]) -> None:
-    """Print each language's implementations with their platforms and test types. Cut lines to the terminal's width."""
+    """Print each language's implementations with platforms and test types. Truncate lines to the terminal's width."""
     from harness.report import terminal
 
     letters = initials(dict.fromkeys(kind for i in implementations for kind in i.urls))
@@ -102,7 +102,7 @@ def _as_json(implementations: Sequence[Implementation]) -> str:
 
 
 def _print_problems(scan: ScanResult, *, warnings: bool = True) -> Exit:
-    """Print the problems with the folders to stderr and return the exit code of the listing."""
+    """Print problems with the folders to stderr, and return the exit code for the listing."""
     for line in (*scan.problems, *(f"warning: {warning}" for warning in scan.warnings if warnings)):
         print(f"tfb: {printable(line)}", file=sys.stderr)
     return Exit.FAILED if scan.problems else Exit.OK

@@ -1,4 +1,4 @@
-"""The command ``./tfb new NAME``, which creates an implementation's folder, without code or as a copy of another."""
+"""The command ``./tfb new NAME``, which creates an implementation's folder, blank or copied from an existing folder."""
 
 import json
 import re
@@ -140,7 +140,7 @@ def _require_valid(name: str) -> None:
 def _choose_language(
     implementations: Mapping[str, Implementation], source: Implementation | None, options: NewFlags
 ) -> str:
-    """Return the name of the language folder, spelled like an existing folder. Raises UsageError if it is invalid."""
+    """Return the language folder's name, in an existing folder's spelling. Raises UsageError for an invalid name."""
     if source:
         return source.folder.parent.name
     if options.source or not options.language:
@@ -182,7 +182,7 @@ def _choose_source(
 
 
 def _copy(source: Implementation, target: Path) -> dict[str, object]:
-    """Copy an implementation without its other variants, and return the entry for the configuration."""
+    """Copy an implementation without its other variants, and return the configuration entry."""
     shutil.copytree(source.folder, target, ignore=shutil.ignore_patterns(*NOT_COPIED))
     for path in target.glob(f"{source.dockerfile.name}*"):
         path.rename(path.with_name(path.name.replace(source.dockerfile.stem, target.name, 1)))
@@ -199,7 +199,7 @@ def _create_blank(target: Path) -> dict[str, object]:
 
 
 def _write_documents(target: Path, entry: Mapping[str, object], origin: str) -> None:
-    """Write the configuration and the README of a new folder."""
+    """Write a new folder's configuration and README."""
     name = target.name
     new_entry = {key: value for key, value in entry.items() if key not in ("tags", "dockerfile")}
     new_entry |= {"framework": name, "display_name": name, "notes": "", "versus": ""}

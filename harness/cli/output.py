@@ -123,5 +123,5 @@ def print_problems(problems: Iterable[str]) -> bool:
 
 def _write_error(place: str, error: OSError) -> EnvironmentLacksError:
     return EnvironmentLacksError(
-        f"cannot write {place}: {error.strerror}. Free space or choose a different path; no measurement is lost"
+        f"cannot write {place}: {error.strerror}. Free up space or choose a different path; no measurement is lost"
     )

@@ -49,12 +49,12 @@ class PublishFlags:
     ] = None
     url: Annotated[
         str | None,
-        Parameter(help="with --site: address of the served site, for badges and previews of links", metavar="URL"),
+        Parameter(help="with --site: address of the served site, for badges and link previews", metavar="URL"),
     ] = None
     deployments: Annotated[
         bool, Parameter(help="merge runs of the same implementations on several deployments into one run")
     ] = False
-    across: Annotated[bool, Parameter(help="join parts of different commits or kinds of machines (run --part)")] = False
+    across: Annotated[bool, Parameter(help="merge parts across commits or kinds of machines (run --part)")] = False
 
 
 def report(

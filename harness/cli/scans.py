@@ -113,7 +113,7 @@ def actionlint() -> int:
 
 
 def audit_python() -> int:
-    """Run pip-audit on the Python locks."""
+    """Run pip-audit on the Python lock files."""
     return _report_audits(map(python_audit, tracked("requirements*.lock")))
 
 
@@ -138,7 +138,7 @@ def python_audit(lock: Path) -> Audit:
 
 
 def audit_npm() -> int:
-    """Run npm audit on the locks of the dashboard and the toolset."""
+    """Run npm audit on the lock files in the dashboard and the toolset."""
     locks = [lock for lock in tracked("*package-lock.json") if _name(lock).startswith(NPM_FOLDERS)]
     return _report_audits(map(npm_audit, locks))
 

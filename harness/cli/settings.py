@@ -98,7 +98,7 @@ def _resolve_test_types(names: Sequence[str], profile: Profile, *, every: bool) 
 
 
 def _resolve_profile(flags: RunFlags) -> Profile:
-    """Return the profile with the values of flags applied."""
+    """Return the selected profile, with the flags applied."""
     profile = profiles.load_profile(flags.profile or DEFAULT_PROFILE)
     sweeps = {
         name: parse_levels(f"--{name.replace('_', '-')}-levels", texts)

@@ -1,4 +1,4 @@
-"""The verbs of the command line, and the parser of its arguments.
+"""The command line's verbs and argument parser.
 
 The parameters of a verb's function define its flags (cyclopts). The function returns an exit code. tfb imports a
 verb's module only if the verb is called. ``run``, ``verify``, ``debug`` and a command line without a verb return an
@@ -40,7 +40,7 @@ OWN_VERBS: dict[str, Verb] = {
         help="remove images, cached dependencies, and leftovers from killed runs",
         group="this machine",
     ),
-    "new": Verb(target="harness.cli.new:command", help="create the folder of an implementation", group="contribute"),
+    "new": Verb(target="harness.cli.new:command", help="create an implementation's folder", group="contribute"),
     "check": Verb(target="harness.cli.check:command", help="lint and test this project", group="contribute"),
 }
 VERBS = {**OWN_VERBS, **plugins.verbs(reserved=OWN_VERBS)}
@@ -172,7 +172,7 @@ def overview() -> str:
 
 
 def application() -> App:
-    """Return the parser of all verbs, without importing the verbs' modules."""
+    """Return the parser for all verbs, without importing the verbs' modules."""
     app = App(
         name=PROGRAM,
         version=version,
@@ -225,7 +225,7 @@ def _parse(arguments: Sequence[str]) -> Invocation | int:
 
 
 def parse_recorded(command: Sequence[str]) -> Invocation:
-    """Parse the recorded command of a run. Raises UsageError if the command does not start a run."""
+    """Parse a run's recorded command. Raises UsageError if the command does not start a run."""
     if is_run(command) and not {argument.partition("=")[0] for argument in command} & IMMEDIATE_FLAGS:
         invocation = _parse(command)
         if isinstance(invocation, Invocation):
@@ -234,5 +234,5 @@ def parse_recorded(command: Sequence[str]) -> Invocation:
 
 
 def is_run(command: Sequence[str]) -> bool:
-    """Return whether a recorded command is a run, because comparisons and calibrations cannot be resumed."""
+    """Return whether a recorded command starts a run. Comparisons and calibrations cannot be resumed."""
     return not command or command[0].startswith("-") or command[0] == "run"

@@ -25,7 +25,7 @@ from harness.records import claims
 
 logger = logging.getLogger("tfb.dashboard")
 
-# Errors that reading a run's invalid files may raise.
+# Errors that may occur when a run has invalid files.
 READ_ERRORS = (
     StoreError,
     OSError,
@@ -42,7 +42,7 @@ MAX_CONCURRENT = 2
 
 @dataclass(frozen=True, kw_only=True)
 class CachedDocument:
-    """A cached document about runs, with the state of the runs' files before the document was generated."""
+    """A cached document about runs, and the state of the runs' files before the document was generated."""
 
     json: bytes
     states: dict[str, list[FileState]]
@@ -179,7 +179,7 @@ class Api:
     def _cached_route(
         self, path: str, parameters: Callable[[Request], tuple[str, ...]], make_document: Callable[..., BaseModel]
     ) -> Route:
-        """Return a route for cached documents about a run. ``parameters`` extracts further arguments from a request."""
+        """Return a route for cached documents about a run. ``parameters`` extracts other arguments from a request."""
 
         def made(request: Request) -> bytes:
             name, values = request.path_params["run"], parameters(request)

@@ -1,4 +1,4 @@
-"""Builds the dashboard page with Vite if the sources have changed. Without a suitable Node.js, uses a container."""
+"""Builds the dashboard page with Vite if its sources have changed. Uses a container if Node.js is missing or old."""
 
 import re
 import shlex

@@ -26,7 +26,7 @@ class RunSummary(Record):
     """An entry in the list of runs."""
 
     run_id: str
-    title: str  # name of the run, or a description if the name is only a time
+    title: str  # run name, or a description if the name is only a time
     published: str = ""  # name of the published round that contains the run, for example "Round 1"
     lead: str = ""  # top-ranked implementation; empty until a ranking has been computed
     status: RunStatus
@@ -76,7 +76,7 @@ class RunDocument(Record):
     sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)
     ranking: Ranking  # without the tables for single loads, which TestDocument contains
     problems: tuple[ReadProblem, ...] = ()
-    source_base: str | None = None  # web address of the repository; None if unknown
+    source_base: str | None = None  # repository's web address; None if unknown
     network_path: str  # see RunInfo.network_path
 
     @property

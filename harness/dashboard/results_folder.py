@@ -89,7 +89,7 @@ def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
 
 
 def _find_preparing(folder: Path) -> PreparingRun | None:
-    """Return the state of a run that has not written run.json yet, or None if the run has ended or is unknown."""
+    """Return the state of a run that has not written run.json yet, or None if no such run is active."""
     if (folder / "run.json").exists():
         return None
     progress = read_progress(folder)

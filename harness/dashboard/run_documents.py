@@ -76,7 +76,7 @@ class DashboardRun(RunReader):
 
     @property
     def title(self) -> str:
-        """Return the title of the run. For a published run, it begins with the name of the round."""
+        """Return the run title. The title of a published run starts with the round name."""
         return run_title(self.info, self.published)
 
     def records(self, *, with_series: bool = False) -> RunRecords:
@@ -180,7 +180,7 @@ class DashboardRun(RunReader):
         raise StoreError(f"{test_type!r} is not a test type of this run")
 
     def latency(self, test_type: str) -> LatencyDocument:
-        """Return the latency of each cell of a test type, from the trials that passed their validity checks."""
+        """Return the latency in each cell of a test type, computed from trials that passed their validity checks."""
         cells: dict[tuple[str, str], list[Trial]] = defaultdict(list)
         if test_type not in self.info.loads:
             return LatencyDocument(test_type=test_type, cells=())
@@ -235,7 +235,7 @@ class DashboardRun(RunReader):
 
 
 def silence(states: Iterable[FileState]) -> float | None:
-    """Return the seconds since the last write to any of these files, or None if the run is alive."""
+    """Return the seconds since the last write to any of these files, or None if the last write was recent."""
     seconds = time.time() - max(changed for _, changed in states) / 1e9
     return round(seconds) if seconds > SILENT_SECONDS else None
 

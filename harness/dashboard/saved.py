@@ -14,12 +14,12 @@ from harness.dashboard.run_documents import DashboardRun
 from harness.errors import StoreError
 from harness.records.trial_record import Trial
 
-MAX_PAGE_BYTES = 1_900_000  # maximum size of the file, so that it can be sent by mail
+MAX_PAGE_BYTES = 1_900_000  # maximum size of the file, small enough to send by email
 MAX_LOG_CHARACTERS = 12_000  # only the last characters of a longer log are saved
 
 
 def render_run(folder: Path) -> str:
-    """Return a page that works offline, ranked again from the trials. Raises StoreError if the run is unreadable."""
+    """Rank the trials again, and return a page that works offline. Raises StoreError if the run is unreadable."""
     return render_page(ensure_built(), collect_documents(DashboardRun(folder, rank_again=True)))
 
 
@@ -67,7 +67,7 @@ def render_page(web: Path, embedded: Embedded, head: str = "") -> str:
 
 
 def compress(embedded: Embedded) -> str:
-    """Return the documents as gzipped JSON in base64, which HTML does not need to escape."""
+    """Return the documents as gzipped JSON in base64, which needs no escaping in HTML."""
     plain = json.loads(embedded.model_dump_json(), parse_float=round_number)
     text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
     return base64.b64encode(gzip.compress(text, 9, mtime=0)).decode("ascii")

@@ -122,7 +122,7 @@ def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
 
 
 def serve(results: Path, *, bind: str, port: int) -> None:
-    """Serve the dashboard until Ctrl-C. Raises EnvironmentLacksError if the port is in use or the page is not built."""
+    """Serve the dashboard until Ctrl-C is pressed. Raises EnvironmentLacksError if the port or Node.js is missing."""
     web = ensure_built()
     api = Api(ResultsFolder(results, rounds=RESULTS / ROUNDS))
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET

@@ -38,7 +38,7 @@ class ActiveGroup:
     test_types: dict[Process, set[str]] = field(default_factory=dict)  # test types that can still be measured
     warm_ups: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # by process and test type
     late_processes: set[Process] = field(default_factory=set)  # processes that have skipped a load for lack of time
-    busy: set[Process] = field(default_factory=set)  # processes that use CPU time without load
+    busy: set[Process] = field(default_factory=set)  # processes that use CPU time while idle
     trials: list[Trial] = field(default_factory=list)
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
     # Each warm-up is recorded once, with the first trial after it.
@@ -65,7 +65,7 @@ class ActiveGroup:
         return len({trial.round for trial in self.trials if trial.load.kind == "open"})
 
     def forgive(self, cell: Cell) -> bool:
-        """Discard a cell's recorded failures. Return whether there were any and the process is still running."""
+        """Discard a cell's recorded failures. Return whether there were failures and the process is still running."""
         return self.failures.pop((cell.process, cell.test_type), 0) > 0 and cell.process in self.members
 
     def warm(self, kinds: Set[str] | None = None) -> Design:
@@ -80,7 +80,7 @@ class ActiveGroup:
         self.warm_ups = {(tracker.cell.process, tracker.cell.test_type): tracker for tracker in trackers}
 
     def cells(self, *, every_load: bool = False) -> list[Cell]:
-        """Return the cells that can still be measured. Unless ``every_load``, return only headline loads."""
+        """Return the cells that can still be measured. Include only headline loads unless ``every_load`` is set."""
         return [
             Cell(process=process, test_type=kind, load=load)
             for process, candidate in self.members.items()
@@ -109,10 +109,10 @@ class ActiveGroup:
         share: float | None = None,
         ignore_deadline: bool = False,
     ) -> Generator[Step, StepResult, Trial | None]:
-        """Measure a cell. Return the trial, or None if the measurement fails or the time is over.
+        """Measure a cell. Return the trial, or None if the measurement fails or time runs out.
 
         ``share`` is the load's rate as a share of the process's closed-loop throughput. If ``ignore_deadline``, measure
-        even after the group's time has ended.
+        even after the group's time is up.
         """
         process, kind = cell.process, cell.test_type
         if kind not in self.test_types.get(process, ()):
@@ -160,7 +160,7 @@ class ActiveGroup:
         return None
 
     def remove(self, process: Process) -> None:
-        """Remove an ended process from the group."""
+        """Remove a process from the group, because it has exited or will be stopped."""
         del self.members[process], self.test_types[process]
 
     def stop_step(self, process: Process) -> Stop:
@@ -175,7 +175,7 @@ class ActiveGroup:
         return Stop(process=process, unreached=tuple(cell for cell in unreached if cell.process == process))
 
     def stop_busy(self) -> Design:
-        """Stop processes that use CPU time without a load, but keep at least one process."""
+        """Stop processes that use CPU time while idle, but keep at least one process."""
         for process in sorted(self.busy & set(self.members)):
             if len(self.members) > 1:
                 self.remove(process)

@@ -13,7 +13,7 @@ from harness.experiment.active_group import ActiveGroup
 from harness.experiment.steps import Cell, Design, Failed, OutOfTime, PassedTime, Process, ReadTime, Rest, Warm
 from harness.plan.plan import Candidate, Plan, concurrent_groups
 from harness.plugins import Extensions
-from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
+from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario, keeps_connections
 from harness.records.trial_record import Purpose, Trial
 from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
@@ -62,7 +62,7 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
 
 
 def find_design(name: str) -> Callable[[Plan, int], Design]:
-    """Return a design of the core or of a plugin."""
+    """Return the named design, from the core or a plugin."""
     return DESIGNS.get(name) or Extensions[Callable[[Plan, int], Design]]("designs").load_all()[name]
 
 
@@ -79,7 +79,7 @@ def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_gr
     expected = [(c.implementation, kind) for c in plan.candidates for kind in c.test_types]
     undecided_pairs: Sequence[tuple[str, str]] = expected
     trials: list[Trial] = []
-    exclusive: set[str] = set()  # implementations that used a CPU while idle, so they run alone from now on
+    exclusive: set[str] = set()  # implementations that used a CPU while idle; each now runs in a separate group
     failed: set[str] = set()  # implementations that did not start
     number, processes_left, start = 0, rules.maximum, 0.0
     while processes_left:
@@ -145,7 +145,7 @@ def _rounds(group: ActiveGroup) -> Design:
             is_headline = group.is_headline(cell)
             seconds = plan.seconds(cell.load, headline=is_headline)
             yield from group.measure(cell, seconds, number, ignore_deadline=first and is_headline)
-            if first and is_headline and rules.witness and isinstance(cell.load, ClosedLoop):
+            if first and is_headline and rules.witness and keeps_connections(cell.load):
                 yield from group.measure(cell, plan.witness_seconds, number, purpose="witness")
         yield from group.stop_busy()
         number += 1
@@ -263,5 +263,10 @@ def _techempower_levels(group: ActiveGroup, process: Process, kind: str) -> Desi
         yield from group.measure(cell, profile.duration_seconds, 0)
         if process not in group.members:
             return
-        if group.is_headline(cell) and group.number == 0 and profile.interleaved.witness:
+        if (
+            group.is_headline(cell)
+            and group.number == 0
+            and profile.interleaved.witness
+            and keeps_connections(cell.load)
+        ):
             yield from group.measure(cell, group.plan.witness_seconds, 0, purpose="witness")

@@ -79,7 +79,7 @@ def _crate(name: str) -> FirstUseTask:
 
 
 def calls_upstream(settings: Settings, plan: Plan) -> bool:
-    """Return whether servers of this run can call the upstream service."""
+    """Return whether this run's servers can call the upstream service."""
     hidden = settings.network_mode == "bridge" or settings.hosts.uses_remote_machines
     called = any(kind.calls_upstream for each in plan.implementations for kind in each.test_types.values())
     return called and not hidden and upstream.available()

@@ -15,7 +15,7 @@ from harness.experiment.steps import Cell, Measure, Process, Warm
 from harness.host import ownership
 from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_clock_offset
 from harness.plan.profile import Profile
-from harness.records.loads import ClosedLoop, Load, Scenario
+from harness.records.loads import ClosedLoop, Load, Scenario, keeps_connections
 from harness.records.trial_record import TrialEvidence
 from harness.runtime import Runtime, endpoint_of
 from harness.verify.checks.registry import draw_requests
@@ -35,7 +35,7 @@ class MeasuredLoad:
 
 @dataclass(kw_only=True)
 class LoadExecutor:
-    """An executor of warm-up and measured loads on running processes."""
+    """An executor for warm-up loads and measured loads on running processes."""
 
     seed: int
     profile: Profile
@@ -75,7 +75,7 @@ class LoadExecutor:
     def _choose_generator(self, load: Load) -> LoadGenerator:
         """Return the profile's generator if it supports the load, otherwise the other generator."""
         main = self.generators[self.profile.generator]
-        return main if isinstance(load, ClosedLoop) or main.name == "loadgen" else self._witness()
+        return main if keeps_connections(load) or main.name == "loadgen" else self._witness()
 
     def _witness(self) -> LoadGenerator:
         """Return the independent witness, which is the generator that the profile does not select."""
@@ -127,6 +127,7 @@ class LoadExecutor:
             host=endpoint.authority,
             unix=endpoint.unix.checked_path() if endpoint.unix else "",
             accept=kind.accept,
+            protocol=kind.protocol,
             tls_fixed=kind.tls,
             load=load,
             seconds=seconds,
@@ -144,10 +145,9 @@ class LoadExecutor:
         """Run a load while observing the server under load and all idle servers."""
         sizes: Sequence[float] = running.response_bytes(cell) or ()
         endpoint = endpoint_of(running.server, running.implementation.test_types[cell.test_type])
-        keeps_connections = not isinstance(cell.load, ClosedLoop) or cell.load.close_after is None
         observed = ObservedLoad(
             server=running.server,
-            metered_port=endpoint.metered_port if keeps_connections else 0,
+            metered_port=0 if isinstance(cell.load, ClosedLoop) and cell.load.close_after else endpoint.metered_port,
             database=running.database,
             generator=generator,
             run=run,

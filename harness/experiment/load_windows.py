@@ -62,7 +62,7 @@ class LoadWindows:
         self._end = self._meter.read()  # only CPU time and memory, because the sockets are closed by now
 
     def windows(self, response_bytes: float | None) -> tuple[Window, ...]:
-        """Return the windows that ended while the generator was connected. ``response_bytes`` is a response's size."""
+        """Return the windows that ended while the generator was connected. ``response_bytes`` is a mean size."""
         pairs = zip(self._moments, self._moments[1:], strict=False)
         return tuple(
             self._window(before, after, response_bytes) for before, after in pairs if self._is_connected(after.sockets)

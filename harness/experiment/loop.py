@@ -25,7 +25,7 @@ from harness.host.clock import Clock
 from harness.records import store
 from harness.records.run_records import RunRecords
 
-OVERHEAD_SECONDS = 0.8  # a load takes this much longer than planned
+OVERHEAD_SECONDS = 0.8  # time by which a load exceeds the planned duration, for example to start the generator
 STOP_SECONDS = 4.0  # time for a process's final checks and for stopping it
 
 
@@ -134,7 +134,7 @@ def run_design(
     recorded: RecordedProcesses | None = None,
     used_share: float = 0.0,
 ) -> None:
-    """Execute all steps of a design. Interruptions are raised between two steps, when all results are recorded.
+    """Execute all steps of a design. Interruptions are raised only between steps, so no result is lost.
 
     The time limit of ``seconds`` starts at the first step without a recorded result. Earlier parts of the run have
     already used ``used_share`` of the limit.

@@ -169,7 +169,7 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
     while True:
         sleep(POLL_SECONDS)
         now = scan()
-        if now == last != before:  # editors and git may still be writing further files
+        if now == last != before:  # editors and git may still be writing more files
             return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
         last = now
 

@@ -18,12 +18,12 @@ from harness.records.measurements import ClientUsage, LoadObservations, Window
 from harness.runtime import Database, GeneratorGroup, GeneratorStart, Meter, RunningGenerator, Runtime, Server
 from harness.verify.wire import TIMEOUT_SECONDS
 
-# A load may take this much longer than planned, because the last response and the drain may each take the timeout.
+# A load may take this much longer than planned: the last response and the drain may take up to TIMEOUT_SECONDS each.
 SLACK_SECONDS = 10.0 + 2 * TIMEOUT_SECONDS
 
 
 class Observation(LoadObservations):
-    """Observations of a load by the generator and the harness."""
+    """The observations that the generator and the harness made during a load."""
 
     result: LoadResult
     idle_cpus: tuple[float | None, ...] = ()  # CPUs used by each idle server
@@ -45,7 +45,7 @@ class ObservedLoad:
 
 
 def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Callable[[Window], None]) -> Observation:
-    """Run a load until the generator ends. Each second, call ``on_window`` with the latest window.
+    """Run a load until the generator exits. Each second, call ``on_window`` with the latest window.
 
     Raises LoadError if the generator fails or reports no valid result, and ServerDiedError if the server dies.
     """
@@ -111,7 +111,7 @@ def _follow(
     load: ObservedLoad,
     on_window: Callable[[Window], None],
 ) -> int | None:
-    """Observe the load until the generator ends, then return the exit status."""
+    """Observe the load until the generator exits, then return the exit status."""
     with realtime_priority():
         try:
             windows.follow(running, clock, load.run.seconds + SLACK_SECONDS, on_window)
@@ -151,7 +151,7 @@ def realtime_priority() -> Iterator[None]:
     """Run a block with real-time priority, if permitted, so that windows end on time.
 
     With normal priority, this thread may wake up half a second late if servers and generators use all CPUs. The block
-    may use only a few milliseconds of CPU time per second. Child processes get normal priority.
+    must use at most a few milliseconds of CPU time per second. Child processes get normal priority.
     """
     try:
         os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))

@@ -79,7 +79,7 @@ class FailureReporter:
 
     store: RunStore
     progress: ProgressTracker
-    _reported: set[object] = field(default_factory=set)  # pairs (implementation, cause)
+    _reported: set[object] = field(default_factory=set)  # (implementation, cause) pairs
 
     def add_verdict(self, running: RunningProcess, verdict: VerificationRecord) -> None:
         """Record a verdict on a test type. It replaces an earlier verdict on the same test type."""

@@ -117,7 +117,7 @@ class ProgressTracker:
         self._update("", windows=(*self.state.windows, window)[-MAX_WINDOWS:])
 
     def trial(self, trial: Trial) -> None:
-        """Show the results and flags of a trial."""
+        """Show a trial's results and flags."""
         flags = [f"witness: {trial.generator}"] if trial.purpose == "witness" else []
         flags += [check.flag for check in trial.validity if check.flag]
         self._update(
@@ -165,7 +165,7 @@ class ProgressTracker:
             self.state = self.state.model_copy(update={**values, "elapsed": elapsed, "remaining": remaining})
             self.display.show(self.state, changed=changed, stays=stays or changed.startswith("!"))
             if self.store:
-                # The file need not survive a crash of the machine, because it is replaced each second.
+                # The file need not survive a machine crash, because it is replaced each second.
                 self.store.write_text("progress.json", self.state.to_json(), durable=False)
 
 
@@ -260,5 +260,5 @@ def describe_state(state: RunProgress) -> str:
 
 
 def make_display(*, quiet: bool) -> Display:
-    """Return a live display on a terminal, or else a display that prints plain lines."""
+    """Return a live display if stderr is a terminal, otherwise a display that prints plain lines."""
     return LiveDisplay() if sys.stderr.isatty() and not quiet else Display(quiet=quiet)

@@ -30,7 +30,7 @@ class MultiMachineRuntime(Protocol):
         """Contact every machine. Raises MachineLostError, with the machine's name, if a machine does not respond."""
 
     def survey(self, info: RunInfo) -> RunInfo:
-        """Return ``info`` with facts about all machines (the server's first), and about the links between them."""
+        """Return ``info`` with facts about all machines, the server's machine first, and about the links."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from harness.records.store import RunStore
 from harness.runtime import Runtime
 
 MAX_CHANGES_SHOWN = 10
-COMMIT = "# branch.oid "  # prefix of the line with the commit in the output of git status
+COMMIT = "# branch.oid "  # prefix of the commit line in the output of git status
 
 Revision = tuple[str | None, bool | None]  # (commit, whether the files differ from the commit)
 
@@ -73,10 +73,10 @@ def make_run_info(
 
 
 def choose_baseline(settings: Settings, plan: Plan) -> str:
-    """Return the baseline of all scores.
+    """Return the baseline for all scores.
 
-    If the profile's baseline is not selected, choose the implementation with the most test types, or the alphabetically
-    first of several. The run records the baseline, so filtering a table never changes a score.
+    If the profile's baseline is not selected, choose the implementation with the most test types (in a tie, the
+    alphabetically first). The run records the baseline, so filtering a table never changes a score.
     """
     names = {i.name for i in plan.implementations}
     if settings.profile.reference in names:
@@ -87,7 +87,7 @@ def choose_baseline(settings: Settings, plan: Plan) -> str:
 def read_revision() -> Revision:
     """Return tfb's commit, and whether files differ from that commit. Return (None, None) if the commit is unknown.
 
-    A wheel contains the commit from which it was built.
+    An installed package records the commit from which it was built.
     """
     if INSTALLED:
         described = BUILT_FROM.read_text(encoding="utf-8").strip() if BUILT_FROM.exists() else ""

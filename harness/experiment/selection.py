@@ -1,4 +1,4 @@
-"""Makes the plan of a run: selects implementations, test types and loads according to the settings."""
+"""Makes a run's plan: selects implementations, test types and loads according to the settings."""
 
 import contextlib
 import re

@@ -59,7 +59,7 @@ def _announce_measurement(context: RunContext, built_seconds: float, measuring_s
 
 
 def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store: RunStore) -> dict[str, BuildRecord]:
-    """Build every implementation, report failed builds, and return the build of each implementation.
+    """Build every implementation, report failed builds, and return each implementation's build record.
 
     Implementations that share a build are built once. If the build fails, a single report names all of them.
     """
@@ -95,7 +95,7 @@ def build_key(implementation: Implementation, runtime: Runtime) -> object:
 
 
 def reuse_build(record: BuildRecord, first: str) -> BuildRecord:
-    """Return the build record of an implementation that reuses the build of ``first``."""
+    """Return the build record for an implementation that reuses the build of ``first``."""
     if record.status == "ok":
         return record
     return record.model_copy(update={"reason": f"the same build as {first}: {record.reason}"})

@@ -113,7 +113,7 @@ def _unlimited(_: Step) -> float:
 
 
 def _delay_reporter(progress: ProgressTracker) -> Callable[[Step, float], None]:
-    """Return a function that reports the delay of a step, in seconds, and postpones the expected end of the run."""
+    """Return a function that reports a step's delay, in seconds, and postpones the run's expected end."""
 
     def report(step: Step, delay: float) -> None:
         progress.extend(delay)

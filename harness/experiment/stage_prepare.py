@@ -73,7 +73,7 @@ def prepare_new(context: RunContext) -> Prepared:
 
 
 def prepare_resumed(context: RunContext) -> Prepared:
-    """Prepare the rest of a run without changing run.json. Raises UsageError if the setup has changed."""
+    """Prepare a resumed run without changing run.json. Raises UsageError if the setup has changed."""
     selected = _select(context)
     records = store.read_run(context.store.folder)
     finished = store.finished_processes(records)
@@ -101,7 +101,7 @@ def _continue_records(records: RunRecords, finished: Collection[tuple[str, int]]
 
 
 def _select(context: RunContext) -> _Selected:
-    """Return the plan, the machine and the runtime of a run. Install the software that the runtime needs."""
+    """Return a run's plan, machine and runtime. Install the software that the runtime needs."""
     settings, progress, dependencies = context.settings, context.progress, context.dependencies
     plan = make_plan(settings)
     clear_leftovers(settings, progress, dependencies.leftovers())

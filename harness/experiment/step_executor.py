@@ -110,7 +110,7 @@ class StepExecutor:
         try:
             return action(running)
         except Exception as raised:
-            # An interruption also stops servers and generators, which must not be reported as errors.
+            # An interruption also stops servers and generators. Do not report the resulting failures as errors.
             interruption.raise_if_pending()
             if not isinstance(raised, PROCESS_ERRORS) or isinstance(raised, RUN_ERRORS):
                 raise

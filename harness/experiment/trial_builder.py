@@ -1,4 +1,4 @@
-"""Builds the record of a trial from a load and applies the validity checks."""
+"""Builds a trial's record from a load, and applies the validity checks."""
 
 from dataclasses import dataclass, field
 
@@ -19,11 +19,11 @@ class TrialBuilder:
     info: RunInfo
     profile: Profile
     server_cpus: int  # number of CPUs that the server may use
-    # The latest trial with purpose "measure", by cell. The next trial is compared with it if it is the cell's witness.
+    # The latest trial with purpose "measure", by cell. A witness of the same cell is compared with this trial.
     _previous: dict[Cell, Trial] = field(default_factory=dict, init=False)
 
     def build(self, running: RunningProcess, step: Measure, measured: MeasuredLoad) -> Trial:
-        """Return the trial of a load, with the outcome of each validity check."""
+        """Return a load's trial, with the outcome of each validity check."""
         trial = self._make_trial(step, measured)
         context = ValidityContext(
             open_loop=self.profile.open_loop,
@@ -38,7 +38,7 @@ class TrialBuilder:
         return checked
 
     def _make_trial(self, step: Measure, measured_load: MeasuredLoad) -> Trial:
-        """Return the trial of a load, without validity checks."""
+        """Return a load's trial, without validity checks."""
         cell, process = step.cell, step.cell.process
         observation, result = measured_load.observation, measured_load.observation.result
         throughput, cpu = throughput_and_cpu(result, observation.server.cpu_seconds)
@@ -88,6 +88,7 @@ class TrialBuilder:
             sent_late=result.sent_late,
             arrivals=result.arrivals,
             tls_sessions=result.tls_sessions,
+            peer_settings=result.peer_settings,
         )
 
     def _link_share(self, result: LoadResult) -> float | None:

@@ -188,17 +188,18 @@ def _overrun(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
 
 
 def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Compare throughput X times mean latency R with the number of connections N (Little's law, 1961).
+    """Compare throughput X times mean latency R with the number N of requests in flight (Little's law, 1961).
 
-    Each connection sends one request at a time. ``value`` is (X R - N) / N. A relative deviation of R / duration is
-    tolerated, because requests that are unfinished at the end are not counted. Pipelined loads have no latency.
+    ``value`` is (X R - N) / N. A relative deviation of R / duration is tolerated, because requests that are unfinished
+    at the end are not counted. Pipelined loads have no latency.
     """
     limit = 0.10
     if not _is_closed(trial) or (isinstance(trial.load, ClosedLoop) and trial.load.close_after):
         return None  # new connections take time that no response time includes
     if trial.latency is None or trial.duration <= 0 or not trial.requests or requested_connections(trial) == 0:
         return ValidityFinding(False, None, limit)
-    deviation = trial.requests / trial.duration * trial.latency.mean / requested_connections(trial) - 1
+    in_flight = requested_connections(trial) * trial.load.depth
+    deviation = trial.requests / trial.duration * trial.latency.mean / in_flight - 1
     allowed = limit + trial.latency.mean / trial.duration
     return ValidityFinding(abs(deviation) > allowed, deviation, allowed, "Little's law")
 
@@ -267,7 +268,7 @@ def _achieved_rate(trial: Trial, context: ValidityContext) -> ValidityFinding | 
     """Compare the responses during an open loop with the due requests; ``value`` is the relative shortfall.
 
     The rule tolerates a plausible number of unfinished requests, but at most the number of connections plus one. The
-    number has a Poisson distribution with a mean of throughput times median latency (Little's law).
+    number of unfinished requests is Poisson-distributed, with a mean of throughput times median latency (Little's law).
     """
     limit = context.open_loop.rate_tolerance
     if not isinstance(trial.load, OpenLoop):

@@ -37,7 +37,7 @@ class VerificationSetup(Protocol):
 
     @property
     def logs(self) -> RunStore:
-        """The store of the servers' logs."""
+        """The store for the servers' logs."""
 
 
 def _is_unknown_route(verdict: VerificationRecord) -> bool:

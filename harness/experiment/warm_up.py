@@ -35,7 +35,7 @@ class WarmUpTracker:
         self.span = limits.span
         self.jit = jit
         self.cap_seconds = limits.jit_cap_seconds if jit else limits.cap_seconds
-        self.ended = False  # set if the load failed, the server died, or the time is over
+        self.ended = False  # set if the load failed, the server died, or time ran out
         self.seconds = 0.0  # total length of all bursts
         self.seconds_to_steady: float | None = None  # seconds of warm-up before the steady span; None if not steady
         self._costs: list[tuple[float, float]] = []  # (CPU seconds per response, start of the window in seconds)
@@ -49,7 +49,7 @@ class WarmUpTracker:
 
     @property
     def done(self) -> bool:
-        """True if no further burst is needed."""
+        """True if no more bursts are needed."""
         return self.ended or self.steady or self.seconds >= self.cap_seconds
 
     def add_window(self, window: Window) -> bool:
@@ -112,7 +112,7 @@ WarmUpSteps = Generator[Step, StepResult, tuple[list[WarmUpTracker], set[Process
 
 
 def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str) -> WarmUpSteps:
-    """Warm up cells in rounds of bursts. Return all trackers, and the processes that have ended.
+    """Warm up cells in rounds of bursts. Return all trackers, and the processes that have exited.
 
     The values of ``cells`` tell whether a platform has a JIT compiler. The first round visits every cell in random
     order. Later rounds visit only the cells that are compiling or becoming cheaper, if there are any. JIT platforms

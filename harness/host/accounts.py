@@ -16,7 +16,7 @@ from harness.host import ownership, process
 from harness.host.process import Account
 from harness.paths import state_folder
 
-# Uids that systemd leaves free. They lie between its ranges for systemd-homed and for dynamic users.
+# Uids that systemd leaves free, between the ranges for systemd-homed and for dynamic users.
 SERVER_UIDS = range(60578, 61184)
 LOCK_FOLDER = Path("/run/tfb")  # contains a locked file for each allocated uid; the file names the owning process
 READ_CAPABILITY = "dac_read_search"  # lets servers read toolchains and builds in root's folders
@@ -171,7 +171,7 @@ def server_home(account: Account | None) -> Iterator[dict[str, str]]:
     """Create a home folder for a server's account and yield environment variables that point to it.
 
     The folder contains links to the entries of root's home, where toolchains look for installed files. It is writable,
-    because GraalVM's languages unpack libraries into it. Without these libraries, they would not compile code.
+    because GraalVM's languages unpack libraries into it and cannot compile code without these libraries.
     """
     if account is None:
         yield {}
@@ -192,7 +192,7 @@ def server_home(account: Account | None) -> Iterator[dict[str, str]]:
 
 
 def account_obstacle() -> str:
-    """Return why servers cannot have separate accounts, or an empty string if they can. Some containers forbid it."""
+    """Return why servers cannot have separate accounts (some containers forbid them), or "" if they can."""
     try:
         process.run(
             ["true"],

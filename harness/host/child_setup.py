@@ -69,8 +69,8 @@ def exec_program(request: dict[str, Any], files: list[int]) -> None:
 def drop_privileges(uid: int, gid: int, capabilities: list[int]) -> None:
     """Change permanently to an account without supplementary groups. Keep only the given capabilities."""
     if os.geteuid() == 0:
-        # Make capabilities apply to access(2), because gcc uses it to find the linker. Some containers forbid this
-        # call.
+        # Make access(2) honour capabilities, because gcc uses access(2) to find the linker. Some containers forbid this
+        # prctl call, so ignore errors.
         libc.prctl(_PR_SET_SECUREBITS, _NO_SETUID_FIXUP, 0, 0, 0)
         for capability in range(64):
             if capability not in capabilities and libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
@@ -165,7 +165,7 @@ def enter_temporary_namespace(covered: list[str], shared: list[str], staging: st
     Args:
         covered: Temporary folders whose content stays visible, but in which the program's changes are private.
         shared: Folders below ``covered`` in which changes are visible to all programs.
-        staging: An empty folder, over which the tmpfs for the changes is mounted.
+        staging: An empty folder, on which the tmpfs for the changes is mounted.
         home: The program's home, which also appears as ``STABLE_HOME``.
 
     Raises:
@@ -191,13 +191,13 @@ def replace_folder(place: str, content: str, without: str) -> None:
 
     Args:
         place: The folder to replace.
-        content: The folder that clients outside the namespace use. A socket must not be in an overlay.
-        without: Path of a socket in ``content``. An entry of ``place`` with the same first component is not shown.
+        content: The folder in which clients outside the namespace find the socket. It must not be in an overlay.
+        without: Path of a socket in ``content``. An entry of ``place`` with the same first path component is hidden.
 
     Raises:
         OSError: The kernel does not permit the mounts.
     """
-    os.makedirs(_encode(place), exist_ok=True)  # noqa: PTH103 - shared memory is empty in this namespace
+    os.makedirs(_encode(place), exist_ok=True)  # noqa: PTH103 - may be missing, because /dev/shm is empty here
     target, flags = _encode(place), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     former, folder = os.open(target, flags), os.open(_encode(content), flags)
     below = b"/proc/self/fd/%d" % former
@@ -297,7 +297,7 @@ def _open_folders(paths: Iterable[str]) -> dict[str, int]:
 
 
 def _bind(folder: int, path: str) -> None:
-    """Bind-mount an open folder at ``path``, so that it has separate mount flags and no overlay hides it."""
+    """Bind-mount an open folder at ``path``, so that its mount flags can be set separately and no overlay hides it."""
     if path.startswith(f"{_SHARED_MEMORY}/") and not os.path.lexists(path):
         os.makedirs(_encode(path), exist_ok=True)  # noqa: PTH103
     _mount(b"/proc/self/fd/%d" % folder, _encode(path), None, _MS_BIND | _MS_REC)

@@ -9,7 +9,7 @@ from harness.errors import StoreError
 from harness.host import interruption
 
 CLOCK_JUMP_SECONDS = 0.25  # larger changes of the wall clock count as jumps; NTP slews the clock by at most 0.5 ms/s
-MAX_CLOCK_JUMPS = 3  # if the clock jumps during a step, tfb repeats the step at most this often
+MAX_CLOCK_JUMPS = 3  # if the clock jumps during a step, tfb repeats the step at most this many times
 
 
 class Clock:

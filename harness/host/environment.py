@@ -7,7 +7,7 @@ third-party code. They therefore inherit only the variables listed here or named
 import os
 import re
 
-PASS_VARIABLE = "TFB_PASS_ENV"  # noqa: S105 - lists the names of further variables to inherit, separated by commas
+PASS_VARIABLE = "TFB_PASS_ENV"  # noqa: S105 - names additional variables to inherit, separated by commas
 CALLER_PREFIX = "TFB_CALLER_"  # prefix for copies of the caller's variables that tfb changes for itself
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # Python variables that change which code is imported. Other variables, such as PYTHONUTF8, are harmless.
@@ -56,7 +56,7 @@ def build_environment() -> dict[str, str]:
 
 
 def helper_environment() -> dict[str, str]:
-    """Return a minimal environment for the guardian, which may run as root."""
+    """Return a minimal environment for the guardian, because the guardian may run as root."""
     names = ("TMPDIR", "LD_LIBRARY_PATH", "LANG")  # some Python installations need LD_LIBRARY_PATH
     return {"PATH": os.pathsep.join(SYSTEM_PATH), **{name: os.environ[name] for name in names if name in os.environ}}
 

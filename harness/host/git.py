@@ -1,4 +1,4 @@
-"""Runs git on untrusted repositories, as the owner of the files and with every configured program disabled."""
+"""Runs git on untrusted repositories, as the files' owner and without running any program that git's settings name."""
 
 import os
 import pwd
@@ -23,7 +23,7 @@ STDERR_BYTES = 64 << 10
 # Size limits for a commit and for a file. They prevent a small compressed file from filling the disk or memory.
 MAX_COMMIT_BYTES, MAX_FILE_BYTES = 8 << 30, 1 << 30
 INHERITED_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "LD_LIBRARY_PATH")
-# Every git command overrides these repository settings, which make git start a program or fetch data.
+# Every git command overrides these repository settings, which could make git start a program or fetch data.
 OVERRIDES = (
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -154,7 +154,7 @@ class Repository:
         return result
 
     def commit(self, revision: str) -> str:
-        """Return the commit id of a revision or of a branch on ``origin``. Raises UsageError if it is unknown."""
+        """Return the commit id of a revision, or of a branch on ``origin``. Raises UsageError if neither exists."""
         for name in (revision, f"origin/{revision}"):
             result = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
             if result.status == 0 and re.fullmatch(r"[0-9a-f]{40,64}", identity := result.text.strip()):
@@ -344,7 +344,7 @@ def _owner(folder: Path, root: Path) -> Account | None:
     Raises UsageError if the folder, the repository's root and ``.git`` have different owners.
     """
     if os.geteuid() != 0:
-        return None  # git itself refuses other users' repositories
+        return None  # git itself rejects other users' repositories
     owners = {place: place.stat().st_uid for place in (root / ".git", root, folder)}
     uid = owners[root / ".git"]
     if other := next((place for place, owner in owners.items() if owner != uid), None):

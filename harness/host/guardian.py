@@ -72,7 +72,7 @@ class Guardian:
                 listed_at = time.monotonic()
 
     def _receive(self) -> tuple[bytes, list[int]] | None:
-        """Return the next request with its descriptors, or None if tfb has closed the socket."""
+        """Return the next request and its file descriptors, or None if tfb has closed the socket."""
         size = array.array("i").itemsize
         try:
             header, ancillary, _, _ = self._control.recvmsg(
@@ -293,7 +293,7 @@ def _descendant_pids(roots: Iterable[int], processes: dict[int, tuple[int, str]]
 
 
 def main(control: int, ledger: str, owner: str, import_folder: str) -> None:
-    """Serve a tfb process. If it is killed, kill all children and run ``host.leftovers`` to remove the folders."""
+    """Serve a tfb process. If tfb is killed, kill all children and run ``host.leftovers`` to remove tfb's folders."""
     for number in child_setup.IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     os.set_inheritable(control, False)  # so that children cannot send requests

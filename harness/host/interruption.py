@@ -1,7 +1,7 @@
 """Turns signals into a single KeyboardInterrupt, which is raised only where tfb can stop cleanly.
 
 The first signal asks all children to stop. After ``KILL_DELAY_SECONDS``, tfb kills them, so that no thread waits
-forever for a server. Further signals have no effect.
+forever for a server. Later signals have no effect.
 
 During a run, interrupts are ``deferred``: only ``raise_if_pending`` and ``sleep`` raise KeyboardInterrupt. tfb calls
 them between steps. Library code is therefore interrupted only if a step takes longer than twice
@@ -71,8 +71,8 @@ def disarm() -> None:
 def held_while_loading() -> Iterator[None]:
     """Hold back an interrupt while libraries are loaded, because an interrupted import could leave a library broken.
 
-    If memory is insufficient, OpenBLAS retries an allocation forever. Python handles no signals during that loop, which
-    is C code. The kernel therefore ends this process with SIGPROF after ``LOADING_CPU_SECONDS`` of CPU time.
+    If memory is insufficient, OpenBLAS retries an allocation forever. Python cannot handle signals during that loop,
+    because it is C code. The kernel therefore ends this process with SIGPROF after ``LOADING_CPU_SECONDS`` of CPU time.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -108,7 +108,7 @@ def _listed(of: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _lines(ledger: Path) -> list[str]:
-    """Return a ledger's lines. Return no lines if it is not a regular file of this user. Raises OSError for a link."""
+    """Return a ledger's lines, or no lines for special files and other users' files. Raises OSError for a link."""
     file = os.open(ledger, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(file, "rb") as opened:
         status = os.fstat(file)

@@ -68,7 +68,7 @@ def add_kernel_facts(machine: Machine, read_file: FileReader) -> Machine:
 
 
 def with_grade(machine: Machine) -> Machine:
-    """Return ``machine`` with its concerns and its grade.
+    """Return a copy of ``machine`` with concerns and a grade.
 
     Grade A means no concerns, B a single concern, and C several. Grade D means a busy machine or fewer than 4 CPUs.
     """
@@ -158,21 +158,21 @@ class ControlGroups:
     root: Path = Path("/sys/fs/cgroup")
 
     def cpu_quota(self) -> float | None:
-        """Return the number of CPUs that the quotas allow, or None without a limit."""
+        """Return the number of CPUs that the quotas allow, or None if there is no quota."""
         quotas = [*self._smallest("", _quota_v2), *self._smallest("cpu", _quota_v1)]
         return min(quotas, default=None)
 
     def throttled_seconds(self) -> float | None:
-        """Return the time that the most throttled group lost, summed over CPUs, or None without a quota."""
+        """Return the CPU seconds that the most throttled group lost, or None if there is no quota."""
         return max((*self._smallest("", _throttled_v2), *self._smallest("cpu", _throttled_v1)), default=None)
 
     def memory_limit(self) -> float | None:
-        """Return the memory limit in bytes, or None without a limit."""
+        """Return the memory limit in bytes, or None if there is no limit."""
         limits = [*self._smallest("", _limit("memory.max")), *self._smallest("memory", _limit("memory.limit_in_bytes"))]
         return min(limits, default=None)
 
     def free_memory(self) -> float | None:
-        """Return how many bytes of memory the limits leave, or None without a limit."""
+        """Return the bytes of memory left within the limits, or None if there is no limit."""
         v2 = self._smallest("", _free("memory.max", "memory.current", "inactive_file"))
         v1 = self._smallest("memory", _free("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
         return min([*v2, *v1], default=None)

@@ -2,8 +2,8 @@
 
 import resource
 
-# `./tfb report` needs up to 290 MiB of address space, with a single OpenBLAS thread. With too little memory, OpenBLAS
-# retries allocations forever while it is loaded, and no signal ends the process.
+# `./tfb report` needs up to 290 MiB of address space, with a single OpenBLAS thread. If memory is too small, OpenBLAS
+# retries allocations forever while it is being loaded, and no signal ends the process.
 MIN_BYTES = 400 << 20
 LIMITS = {"ulimit -v": resource.RLIMIT_AS, "ulimit -d": resource.RLIMIT_DATA}
 

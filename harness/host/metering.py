@@ -27,7 +27,7 @@ class Reading:
     rss: float | None  # bytes
     run_seconds: float | None  # time on a CPU, summed over threads (schedstat)
     wait_seconds: float | None  # time in the run queue, summed over threads (schedstat)
-    compiler_seconds: float | None = None  # part of ``run_seconds``; None without compiler threads
+    compiler_seconds: float | None = None  # part of ``run_seconds``; None if there are no compiler threads
     throttled_seconds: float | None = None
     pids: tuple[int, ...] = ()
     threads: int | None = None  # total number of threads
@@ -99,7 +99,7 @@ class _ThreadTimes:
         return sum(run for run, _ in self._times.values()) / 1e9, sum(wait for _, wait in self._times.values()) / 1e9
 
     def compiler_seconds(self) -> float | None:
-        """Return the run time of the compiler threads in seconds, or None without compiler threads."""
+        """Return the run time of the compiler threads in seconds, or None if there are no compiler threads."""
         times = [self._times[thread][0] for thread, is_compiler in self._is_compiler.items() if is_compiler]
         return sum(times) / 1e9 if times else None
 
@@ -239,6 +239,6 @@ class CgroupMeter:
 
 
 def _fields(path: Path) -> dict[str, int]:
-    """Parse a file with a name and a number per line."""
+    """Parse a file in which each line consists of a name and a number."""
     pairs = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
     return {name: int(value) for name, value in pairs}

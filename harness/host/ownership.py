@@ -64,7 +64,7 @@ def scratch_within(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def make_scratch_folder(kind: str) -> Iterator[Path]:
-    """Yield a new folder with mode 0700. If this process is killed, the folder's owner file marks it as a leftover."""
+    """Yield a new folder with mode 0700, then remove it. If tfb is killed, the owner file marks it as a leftover."""
     parent = _parents[-1] if _parents else None
     owner = own_identity()
     folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{kind}-{_digest(owner)}-", dir=parent)).resolve()

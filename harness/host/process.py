@@ -1,4 +1,4 @@
-"""Starts programs, logs their commands, limits their run times, and stops them with all descendants."""
+"""Starts programs, logs their commands, limits their run times, and stops programs and all their descendants."""
 
 import contextlib
 import ctypes
@@ -42,7 +42,7 @@ logger = logging.getLogger("tfb.process")
 STOP_SECONDS = 5.0  # time for a server to stop after SIGTERM
 MARK_VARIABLE = "TFB_CHILD"  # environment variable that identifies the child from which a daemon descends
 MAX_LOG_BYTES = 20 << 20  # maximum size of a log, or of a command's output
-POLL_SECONDS = 1.0  # interval between checks of the size of a command's output
+POLL_SECONDS = 1.0  # interval at which the size of a command's output is checked
 _numbers = itertools.count(1)
 _starting = threading.Lock()  # held while a child is started, so that other threads do not mistake it for an orphan
 _living: dict[int, "Child"] = {}  # children that have not been stopped, by pid
@@ -57,7 +57,7 @@ class CompletedCommand:
 
 
 class CommandTimeoutError(TfbError):
-    """A command that exceeded its time limit and was stopped with all descendants."""
+    """A command that exceeded its time limit and was stopped, including all descendants."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class ProcessOptions:
 class Child:
     """A running program in a separate session. Ctrl-C therefore reaches only tfb, which then stops all children.
 
-    The guardian starts the program and kills it with all descendants if tfb is killed.
+    The guardian starts the program. If tfb is killed, the guardian kills the program and all descendants.
     """
 
     def __init__(
@@ -245,8 +245,8 @@ def _orphans() -> list[int]:
 def _find_child_of(pid: int) -> Child | None:
     """Return the child from which an orphan descends. The orphan's account or mark (``MARK_VARIABLE``) identifies it.
 
-    An orphan without a mark belongs to the last child that started earlier, because servers become daemons right after
-    they start.
+    An orphan without a mark is attributed to the last child that started before the orphan, because servers daemonize
+    soon after their start.
     """
     mark, started_at, uid = None, int(ownership.process_start(pid) or 0), None
     with contextlib.suppress(psutil.Error, OSError):  # the process has exited
@@ -264,7 +264,7 @@ def _find_child_of(pid: int) -> Child | None:
 
 @contextlib.contextmanager
 def running(child: Child, *, grace: float = STOP_SECONDS) -> Iterator[Child]:
-    """Stop the child with all descendants at the end of the block."""
+    """Stop the child and all descendants at the end of the block."""
     try:
         yield child
     finally:
@@ -295,7 +295,7 @@ def stop_all() -> None:
 
 @cache
 def _adopt_orphans() -> None:
-    """Make this process the parent of orphaned descendants (prctl(2)), so that it can find them."""
+    """Make this process the parent of orphaned descendants (prctl(2)), so that tfb can find them."""
     ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
@@ -310,7 +310,8 @@ def run(
 ) -> CompletedCommand:
     """Run a command until it exits. Append its output to ``log`` or, if there is no log, return the output.
 
-    Raises CommandTimeoutError if it still runs after ``seconds``, or EnvironmentLacksError if it cannot be run.
+    Raises CommandTimeoutError if the command is still running after ``seconds``, or EnvironmentLacksError if it cannot
+    be run.
     """
     deadline = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:

@@ -61,7 +61,7 @@ class PrivateTemporary:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacedFolder:
-    """A folder that a program sees at a different place; see ``child_setup.replace_folder``."""
+    """A folder that a program sees at a different path; see ``child_setup.replace_folder``."""
 
     place: Path
     content: Path
@@ -166,8 +166,8 @@ class _Guardian:
             str(IMPORT_FOLDER),
         ]
         with guardian_end:
-            # The guardian stays in tfb's session, because other sessions belong to children. It has its own process
-            # group, so that Ctrl-C does not reach it.
+            # The guardian stays in tfb's session, because tfb regards processes in other sessions as children. A
+            # separate process group prevents Ctrl-C from reaching the guardian.
             self.process = subprocess.Popen(  # noqa: S603 - the guardian starts all other programs
                 [sys.executable, "-I", "-S", "-B", "-X", "utf8", guardian.__file__, *arguments],
                 cwd="/",
@@ -333,7 +333,7 @@ def _enclosure(enclosure: Enclosure) -> dict[str, object]:
 
 
 def _text(argument: str) -> str:
-    """Encode an argument for JSON, with one character per byte. Raises OSError if no program can receive it."""
+    """Encode an argument for JSON, with one character per byte. Raises OSError if it cannot be passed to a program."""
     try:
         encoded = os.fsencode(argument)
     except UnicodeEncodeError as error:

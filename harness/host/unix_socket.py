@@ -1,4 +1,4 @@
-"""Connects to a server's Unix socket, and refuses sockets of other processes.
+"""Connects to a server's Unix socket, and rejects sockets of other processes.
 
 A hostile server could replace its socket file at any time, for example with a link to the container engine's socket.
 For each connection, tfb therefore opens the file, connects through the open descriptor, and checks two conditions:
@@ -25,7 +25,7 @@ from pathlib import Path
 from harness.errors import LoadError, StartError
 from harness.records import confined
 
-CONNECT_SECONDS = 10.0  # as long as loadgen tries to connect
+CONNECT_SECONDS = 10.0  # same time limit as in loadgen
 CREDENTIALS = struct.Struct("iII")  # struct ucred of unix(7): pid, uid, gid
 REFUSED = (errno.ELOOP, errno.EINVAL, errno.ENOTDIR)  # errors for links and for files that are not sockets
 EXPECTED = (
@@ -69,7 +69,7 @@ class UnixSocket:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """Open the socket file without following links. Raises StartError for other files."""
+        """Open the socket file. Raises StartError if the path contains a link or the file is not a socket."""
         try:
             with confined.opened_socket(self._folder, self._name) as file:
                 yield file
@@ -91,7 +91,7 @@ class UnixSocket:
 
 
 def _connect(path: str, seconds: float) -> socket.socket:
-    """Return a connection to a Unix socket. Wait while its queue is full, as the kernel does for TCP."""
+    """Return a connection to a Unix socket. While the socket's queue is full, wait, as the kernel does for TCP."""
     connection, deadline = socket.socket(socket.AF_UNIX), time.monotonic() + seconds
     connection.settimeout(seconds)
     try:

@@ -47,8 +47,8 @@ ConfigText = Annotated[str, Field(max_length=4000), AfterValidator(require_print
 CommandWord = Annotated[str, Field(max_length=1 << 16)]
 URL_DESCRIPTION = "a path that starts with / and contains no spaces, such as /json"
 Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000, description=URL_DESCRIPTION)]
-# apt removes a package if its name is followed by ``-``, and installs it if followed by ``+``. A name may therefore end
-# only in ``++``, as in ``g++``.
+# apt removes a package if its name is followed by ``-``, and installs it if followed by ``+``. A name must
+# therefore not end in ``-`` or a single ``+``. ``++`` is allowed, as in ``g++``.
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.+-]*[A-Za-z0-9_])?(\+\+)?$", max_length=64)]
 CONDITION_DESCRIPTION = "a condition such as >=20 or ==20.11"
 VersionCondition = Annotated[
@@ -118,8 +118,8 @@ class TestEntry(ConfigSection):
     orm: Literal["Full", "Micro", "Raw", "none"] = "none"
     platform: ConfigText | None = None  # platform on which the framework runs, shown in results
     webserver: ConfigText | None = None  # web server in front of the framework, shown in results
-    os: OperatingSystem = "Linux"  # operating system of the server, shown in results
-    database_os: OperatingSystem = "Linux"  # operating system of the database, shown in results
+    os: OperatingSystem = "Linux"  # server's operating system, shown in results
+    database_os: OperatingSystem = "Linux"  # database's operating system, shown in results
     display_name: ConfigText | None = None  # name in TechEmpower's results; default: the implementation's name
     notes: ConfigText | None = None  # remarks, shown in results
     versus: ConfigText | None = None  # name of an implementation to compare with, shown in results
@@ -175,7 +175,7 @@ class BenchmarkConfig(ConfigSection):
     """A benchmark_config.json: a framework with a ``default`` test and named variants."""
 
     framework: ConfigName  # name of the default implementation and prefix of the variants' names
-    maintainers: Annotated[tuple[ConfigText, ...], Field(max_length=200)] = ()  # GitHub accounts of the maintainers
+    maintainers: Annotated[tuple[ConfigText, ...], Field(max_length=200)] = ()  # maintainers' GitHub accounts
     # Implementations: an entry named "default", and an entry for each variant.
     tests: Annotated[tuple[Tests, ...], Field(min_length=1, max_length=500)]
 

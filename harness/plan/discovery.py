@@ -110,8 +110,9 @@ class ScanResult:
 def scan_folders(*folders: Path) -> ScanResult:
     """Read all configurations below the folders and report broken configurations as problems.
 
-    Without arguments, read this repository's tree. In other trees, ignore invalid keys (``harness.plan.lenient``). If
-    two trees have an implementation with the same name, the second gets a suffix: ``vertx-web@other``.
+    If no folders are given, read this repository's tree. In other trees, ignore invalid keys
+    (``harness.plan.lenient``). If two trees have an implementation with the same name, the second gets a suffix:
+    ``vertx-web@other``.
     """
     implementations: dict[str, Implementation] = {}
     problems: list[FolderProblem] = []

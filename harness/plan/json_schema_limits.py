@@ -167,7 +167,7 @@ class _SchemaWalker:
         return str(_dialect(self.root.contents).META_SCHEMA["$schema"])
 
     def _require_finite(self, root: object) -> None:
-        """Raise ConfigError if references form a cycle for the same value, so that validation would never end."""
+        """Raise ConfigError if a cycle of references never descends into the value, so validation would never end."""
         checked: set[int] = set()
         for start in [id(root), *self.in_place]:
             path: dict[int, Iterator[object]] = {start: iter(self.in_place.get(start, ()))}

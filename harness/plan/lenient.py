@@ -20,8 +20,8 @@ ANY_DATABASE = {"any_database": True}  # validation context that accepts databas
 def parse_leniently(document: object, *, folder: str, language: str) -> tuple[BenchmarkConfig, list[str], list[str]]:
     """Return the configuration, a warning for each ignored key, and a problem for each unusable test.
 
-    ``folder`` and ``language``, which are names of folders, are the defaults for the keys ``framework`` and
-    ``language``. Raises ConfigError if no usable test remains.
+    The folder names ``folder`` and ``language`` are the defaults for the keys ``framework`` and ``language``. Raises
+    ConfigError if no usable test remains.
     """
     if not isinstance(document, dict):
         raise ConfigError("the whole file: must be an object with framework and tests")

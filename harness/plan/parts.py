@@ -13,7 +13,7 @@ MAX_PARTS = 1000
 
 
 def parse_part(text: str | None) -> tuple[int, int] | None:
-    """Parse a part such as ``3/8`` and return (number, count), or None without text. Raises UsageError."""
+    """Parse a part such as ``3/8`` and return (number, count), or None if ``text`` is None. Raises UsageError."""
     if text is None:
         return None
     if match := re.fullmatch(r"(\d{1,4})/(\d{1,4})", text, re.ASCII):

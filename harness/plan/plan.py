@@ -10,8 +10,8 @@ from harness.records.loads import Load, Scenario
 from harness.records.run_info import Part
 
 OTHER_LOAD_SECONDS = 1.0  # trial length for all loads except the headline load
-MAX_WITNESS_SECONDS = 4.0  # maximum length of a witness trial
-# Assumed memory of a server that has not been measured yet. The key tells whether the server uses a JIT compiler.
+MAX_WITNESS_SECONDS = 4.0  # maximum duration of a witness trial
+# Assumed memory of a server that has not been measured yet. The key is True if the server uses a JIT compiler.
 DEFAULT_MEMORY_BYTES = {True: 1024e6, False: 256e6}
 
 
@@ -67,7 +67,7 @@ class Plan:
 
 
 def headline_load(loads: Sequence[Load]) -> Load:
-    """Return the load with the most queries or, without queries, the (lower) middle number of connections."""
+    """Return the load with the most queries or, without queries, the (lower) median number of connections."""
     return loads[-1] if loads[-1].queries is not None else loads[(len(loads) - 1) // 2]
 
 

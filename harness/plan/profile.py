@@ -57,8 +57,8 @@ class WarmUpLimits(ConfigSection):
 
     # Windows per span. A server is warm when CPU time per request no longer declines from one span to the next.
     span: int = Field(default=7, ge=1, le=1000)
-    cap_seconds: Seconds = 20.0  # maximum length of a warm-up in seconds
-    jit_cap_seconds: Seconds = 60.0  # maximum length in seconds for implementations with a JIT compiler
+    cap_seconds: Seconds = 20.0  # maximum warm-up duration in seconds
+    jit_cap_seconds: Seconds = 60.0  # maximum warm-up duration in seconds for implementations with a JIT compiler
 
 
 class ProcessLimits(ConfigSection):
@@ -82,7 +82,7 @@ class ProcessLimits(ConfigSection):
 class InterleavedSettings(ConfigSection):
     """Settings of the design "interleaved", in which each round visits every cell once in random order."""
 
-    # Time limit for all measurements, in seconds and without builds; None for no limit.
+    # Time limit for all measurements, in seconds, excluding builds; None for no limit.
     time_seconds: Annotated[float, Field(gt=0, le=30 * 86_400)] | None = None
     rounds: PositiveCount | None = None  # rounds per process; None for as many as fit into the time limit
     every_load: bool = False  # whether each round visits all loads; otherwise, rounds repeat only the headline load
@@ -92,7 +92,7 @@ class InterleavedSettings(ConfigSection):
 class OpenLoopSettings(ConfigSection):
     """Settings for rate-based loads: open loops and scenarios."""
 
-    goal: LatencyGoal = LatencyGoal()  # latency that a rate must meet
+    goal: LatencyGoal = LatencyGoal()  # latency goal that a rate must meet
     search_loads: int = Field(default=0, ge=0, le=1000)  # maximum number of loads in the capacity search; 0 disables it
     rate_tolerance: Fraction = 0.01  # maximum share of due requests without a timely response
     lag_share: float = Field(default=0.2, ge=0, le=100)  # maximum ratio of send lag p99 to latency p99
@@ -105,7 +105,7 @@ class RateLoads(ConfigSection):
     shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()
     # Rates in requests/s for all implementations. Rates above 95 % of an implementation's throughput are skipped.
     common: tuple[Rate, ...] = ()
-    seconds: TrialSeconds = 1.0  # length of a trial in seconds
+    seconds: TrialSeconds = 1.0  # trial duration in seconds
 
 
 class ScenarioLoads(ConfigSection):
@@ -113,8 +113,8 @@ class ScenarioLoads(ConfigSection):
 
     # Factors by which the use cases' arrival rates are multiplied. The warm-up uses the middle factor.
     factors: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field((8.0,), min_length=1, max_length=MAX_LOADS)
-    seconds: TrialSeconds = 4.0  # length of a trial in seconds
-    # Latency goal for the ranked operation. Latency starts when a request is due.
+    seconds: TrialSeconds = 4.0  # trial duration in seconds
+    # Latency goal for the ranked operation. Latency is measured from the time when a request is due.
     goal: LatencyGoal = LatencyGoal(percentile=99.0, seconds=0.1)
 
 
@@ -123,14 +123,14 @@ class Profile(ConfigSection):
 
     name: ProfileText  # name for `--profile`; default: the file name
     description: ProfileText  # sentence shown in the plan and on the web page
-    # Design, which determines the order of measurements: interleaved, search, techempower or the design of a plugin.
+    # Design, which determines the order of measurements: interleaved, search, techempower or a plugin's design.
     design: Annotated[str, AfterValidator(_require_design)] = "interleaved"
     generator: Literal["loadgen", "wrk"] = "loadgen"  # load generator for closed loops
-    duration_seconds: TrialSeconds  # length of a trial in seconds; rounded up to whole seconds for wrk
-    test_types: tuple[str, ...] = ()  # test types to measure without --type; empty for all
+    duration_seconds: TrialSeconds  # trial duration in seconds; rounded up to whole seconds for wrk
+    test_types: tuple[str, ...] = ()  # test types to measure if --type is not given; empty for all
     ranked: bool = True  # whether to rank the results; false if the profile only tests that everything works
     levels: LoadLevels  # numbers of connections and queries for closed loops
-    warm_up: WarmUpLimits = WarmUpLimits()  # limits of the warm-up
+    warm_up: WarmUpLimits = WarmUpLimits()  # warm-up limits
     processes: ProcessLimits = ProcessLimits()  # number of processes for each implementation
     interleaved: InterleavedSettings = InterleavedSettings()  # settings of the design "interleaved"
     open_loop: OpenLoopSettings = OpenLoopSettings()  # settings for rate-based loads

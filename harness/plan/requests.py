@@ -136,7 +136,7 @@ class Expect(ConfigSection):
 
     @cached_property
     def schema_text(self) -> bytes | None:
-        """The schema as JSON text, shared by all copies of a request. None without a schema."""
+        """The schema as JSON text, shared by all copies of a request. None if there is no schema."""
         return None if self.json_schema is None else json.dumps(self._schema, ensure_ascii=False).encode()
 
     @property
@@ -194,13 +194,13 @@ class RequestWithHeaders(ConfigSection):
 class Request(RequestWithHeaders):
     """A declared request. Placeholders ``{name}`` in path, headers and body are replaced by random values."""
 
-    name: RequestName  # name of the request in the verdict
+    name: RequestName  # request name in the verdict
     method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$")] = "GET"  # method in capital letters
     path: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=16_384)]  # path and query; {name} is a placeholder
     headers: Headers = Field(default={})  # request headers
     body: str | None = None  # text of the body; may contain placeholders
     body_file: FileName | None = None  # file to send as the body, without replacing placeholders
-    # JSON document to send as the body. The string "{name}" becomes a value with its type, for example a number.
+    # JSON document to send as the body. A string that is only "{name}" becomes the value, which may be a number.
     document: JsonValue = Field(default=None, alias="json")
     # Values for the placeholders, drawn by a seeded random generator.
     values: dict[Annotated[str, Field(pattern=r"^\w+$")], ValueSource] = Field(default={})
@@ -255,7 +255,7 @@ class Login(RequestWithHeaders):
 class PreparedRequest:
     """A request with values for all placeholders, and the expected response. Host and Content-Length are omitted."""
 
-    request: str = ""  # name of the declared request
+    request: str = ""  # declared request's name
     target: str
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
@@ -337,7 +337,7 @@ def _fill_request(
 
 
 def _fill(template: JsonValue, values: Mapping[str, Scalar]) -> JsonValue:
-    """Replace placeholders in a document. The string "{name}" becomes the value with its type, for example a number."""
+    """Replace placeholders in a document. A string that is only "{name}" becomes the value, which may be a number."""
     if isinstance(template, dict):
         return {name: _fill(value, values) for name, value in template.items()}
     if isinstance(template, list):

@@ -36,7 +36,7 @@ class Service(ConfigSection):
     """Instructions to build and start a service. Shell commands run in the file's folder.
 
     A service is started by a command, from a Dockerfile or an existing image, or from a compose file together with its
-    dependencies. Alternatively, it is already running at an address.
+    dependencies. Alternatively, ``url`` is the address of a service that is already running.
     """
 
     # Name of the service in reports and in the run's files.
@@ -47,7 +47,7 @@ class Service(ConfigSection):
     dockerfile: ShellCommand | None = None  # Dockerfile to build, instead of `start`
     image: ShellCommand | None = None  # existing image, instead of `start`
     compose: ShellCommand | None = None  # compose file, instead of `start`; requires `service`
-    service: ShellCommand | None = None  # name of the service in the compose file
+    service: ShellCommand | None = None  # service name in the compose file
     port: Annotated[int, Field(ge=1, le=65535)] = 8080  # port on which the container listens; also in the variable PORT
     # Address of a running service, instead of `start`.
     url: Annotated[str, Field(pattern=r"^https?://[^/]+$")] | None = None

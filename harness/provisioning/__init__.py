@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from harness.units import format_elapsed
 
-# Logger that reports the beginning of a step at level DEBUG, and its end with the duration at level INFO.
+# Logger that reports the start of a step at level DEBUG, and its end and duration at level INFO.
 STEPS = logging.getLogger("tfb.steps")
 
 

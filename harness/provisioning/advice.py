@@ -55,7 +55,7 @@ def describe_requirement(kind: str, condition: str) -> str:
 
 
 def describe_installed(kind: str) -> str:
-    """Return the version and path of the newest installed version, or ``not found on PATH``."""
+    """Return the newest installed version and the program's path, or ``not found on PATH``."""
     tool = toolchain.find_tool(kind)
     if tool:
         return f"found {tool}"

@@ -31,7 +31,7 @@ def ensure_built(crate: str, binary: str) -> Path:
     if shutil.which("cargo") is None:
         raise EnvironmentLacksError(
             f"toolset/{crate}: {advice.describe_missing('cargo', '>=1.85')}; "
-            f"then `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml` must pass"
+            f"then `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml` must succeed"
         )
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:  # other tfb processes may be building the same crate

@@ -83,7 +83,10 @@ def manual_steps(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
 
 
 def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, log: Path) -> tuple[str, ...]:
-    """Install missing Debian packages if the user consents, and return notes. Search for the tools again afterwards."""
+    """Install missing Debian packages if the user consents, and return notes for the user.
+
+    After an installation, clear the cache of found tools.
+    """
     missing = [each for each in requirements if each.tool is None]
     if not missing:
         return ()
@@ -126,7 +129,7 @@ def select_tools(implementation: Implementation) -> Mapping[str, Tool]:
 
 
 def engine_responds() -> bool:
-    """Return whether a Docker engine responds to requests by this user."""
+    """Return whether a Docker engine responds to this user's requests."""
     if shutil.which("docker") is None:
         return False
     command = ("docker", "version", "--format", "{{.Server.Version}}")

@@ -134,7 +134,7 @@ def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
     named = rf"(?<![\w.]){re.escape(name)}(?![a-z]).*?(\d+(?:\.\d+)+)"
     dotted = r"(\d+(?:\.\d+)+)"
     match = (name and re.search(named, text, re.IGNORECASE)) or re.search(dotted, text) or re.search(r"(\d+)", text)
-    return tuple(int(part[:9]) for part in match[1].split(".")) if match else None  # int() refuses very long numbers
+    return tuple(int(part[:9]) for part in match[1].split(".")) if match else None  # int() rejects very long numbers
 
 
 def _run_for_version(program: Path | str, *arguments: str) -> process.CompletedCommand | None:

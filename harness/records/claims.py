@@ -34,12 +34,12 @@ class StatementVerdict(Record):
     processes: int = 0  # number of processes in the cell with fewer processes
     figures_of: tuple[float, ...] = ()  # metric of each process in the cell ``of``, in SI units
     figures_to: tuple[float, ...] = ()  # metric of each process in the cell ``to``, in SI units
-    context: bool = False  # whether the comparison is only shown, without effect on the claim's verdict
+    context: bool = False  # whether the comparison is shown only for context and does not affect the verdict
     verdict: ClaimConclusion
     reason: str  # explanation of the verdict in one sentence
     more: float = 0.0  # estimated number of additional processes per cell that would decide the comparison
     takes: str = ""  # description of the measurements that would decide the comparison; empty if it is decided
-    remarks: tuple[str, ...] = ()  # flags of validity checks
+    remarks: tuple[str, ...] = ()  # validity check flags
 
 
 class ClaimVerdict(Record):
@@ -69,7 +69,7 @@ class ClaimVerdict(Record):
 
 
 class ClaimsRecord(Record):
-    """The content of claims.json: verdicts by name of the claim."""
+    """The content of claims.json: verdicts by claim name."""
 
     schema_version: int = CLAIMS_SCHEMA_VERSION
     verdicts: dict[str, ClaimVerdict] = Field(default_factory=dict)
@@ -90,5 +90,5 @@ def read_claims(results: Path) -> ClaimsRecord:
 
 
 def latest_verdicts(results: Path) -> dict[str, ClaimVerdict]:
-    """Return the verdicts in a results folder, with published verdicts on all other claims. Raises StoreError."""
+    """Return the verdicts in a results folder, and published verdicts on all other claims. Raises StoreError."""
     return {**read_claims(PUBLISHED).verdicts, **read_claims(results).verdicts}

@@ -1,4 +1,4 @@
-"""Opens files inside a folder and refuses links and ``..`` that lead out of the folder."""
+"""Opens files inside a folder and rejects links and ``..`` that lead out of the folder."""
 
 import errno
 import os
@@ -57,7 +57,7 @@ def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
 
 
 def write(root: Path, name: str, data: bytes, mode: int) -> None:
-    """Create a file and its parents below ``root``. Raises OSError if it exists or the path leaves ``root``."""
+    """Create a file and its parents below ``root``. Raises OSError if the file exists or the path leaves ``root``."""
     with (
         _located(root, name, create=True) as (folder, last),
         os.fdopen(os.open(last, CREATE, mode, dir_fd=folder), "wb") as file,
@@ -97,7 +97,7 @@ def link(root: Path, name: str, target: str | bytes) -> None:
 def _located(root: Path, name: str, *, create: bool) -> Iterator[tuple[int, str]]:
     """Yield the descriptor of a path's parent folder, and the last component of the path.
 
-    Follow links that stay inside ``root``. With ``create``, create missing folders, and do not follow the last
+    Follow links that stay inside ``root``. If ``create`` is set, create missing folders, and do not follow the last
     component if it is a link.
     """
     parts, links = deque(PurePosixPath(name).parts), 0

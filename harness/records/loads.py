@@ -13,7 +13,7 @@ class ClosedLoop(Record):
     kind: Literal["closed"] = "closed"  # identifies a closed loop
     connections: Int64  # number of connections
     queries: Int64 | None = None  # number of rows per request; None if requests specify no number
-    depth: Int64 = 1  # outstanding requests per connection; HTTP pipelining if more than 1
+    depth: Int64 = 1  # outstanding requests per connection; pipelined in HTTP/1.1
     close_after: Int64 | None = None  # responses after which the client opens a new connection; None for never
 
     @property
@@ -53,6 +53,11 @@ class Scenario(Record):
 
 
 Load = Annotated[ClosedLoop | OpenLoop | Scenario, Field(discriminator="kind")]
+
+
+def keeps_connections(load: Load) -> bool:
+    """Return whether a load is a closed loop that closes no connections. Every load generator supports such loads."""
+    return isinstance(load, ClosedLoop) and load.close_after is None
 
 
 def _label(load: ClosedLoop | OpenLoop) -> str:

@@ -22,14 +22,14 @@ class ErrorCounts(Record):
         return self.connect + self.read + self.write + self.timeout + self.status
 
 
-# When the measurement of latency begins: at the actual or at the intended send time. See docs/method.md.
+# Whether latency is measured from the actual or from the intended send time. See docs/method.md.
 LatencyBasis = Literal["closed-loop, service time", "open-loop, intended send time"]
 
 
 class Latency(Record):
     """A latency distribution in seconds."""
 
-    basis: LatencyBasis  # whether latency starts at the actual or at the intended send time
+    basis: LatencyBasis  # whether latency is measured from the actual or from the intended send time
     mean: Annotated[float, Field(alias="mean_seconds")]  # mean latency
     stdev: Annotated[float, Field(alias="stdev_seconds")]  # standard deviation
     min: Annotated[float, Field(alias="min_seconds")]  # shortest latency
@@ -44,14 +44,14 @@ class Window(Record):
     """About one second of a load."""
 
     start: Annotated[float, Field(alias="start_seconds")]  # start of the window, relative to the start of the trial
-    duration: Annotated[float, Field(alias="duration_seconds")]  # length of the window
+    duration: Annotated[float, Field(alias="duration_seconds")]  # window duration
     # Number of responses, estimated from the bytes on the sockets and the size of a response; None if unknown.
     responses: float | None
     server_cpu: Annotated[float | None, Field(alias="server_cpu_seconds")]  # CPU time of the server's process tree
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time) of the server's threads, 0 to 1
     rss: Annotated[float | None, Field(alias="rss_bytes")]  # resident memory at the end of the window
     connections: Int64 | None  # established connections at the end of the window
-    # CPU time of just-in-time compiler threads, which is a part of ``server_cpu_seconds``; None without known threads.
+    # CPU time of just-in-time compiler threads, a part of ``server_cpu_seconds``; None if there are no known threads.
     compiler_cpu: Annotated[float | None, Field(alias="compiler_cpu_seconds")] = None
 
 
@@ -62,26 +62,26 @@ class ServerUsage(Record):
     # Maximum resident memory, read at the end of each window; None if unknown.
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")]
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time), 0 to 1
-    throttled_seconds: float | None  # time lost to CPU throttling by the cgroup; None without a quota
+    throttled_seconds: float | None  # time lost to CPU throttling by the cgroup; None if there is no quota
     pids: tuple[Int64, ...] = ()  # pids of the processes at the end of the trial
     threads_peak: Int64 | None = None  # maximum number of threads, read at the end of each window
     # Idle time, summed over the CPUs that the server may use; None in records of earlier versions.
     idle_seconds: float | None = None
-    # CPU time of just-in-time compiler threads, which is a part of ``cpu_seconds``; None without known threads.
+    # CPU time of just-in-time compiler threads, a part of ``cpu_seconds``; None if there are no known threads.
     compiler_cpu_seconds: float | None = None
 
 
 class ClientUsage(Record):
     """The part of a load that one of several client machines generated."""
 
-    client: str  # name of the client machine
+    client: str  # client machine name
     connections: Int64  # number of connections that the client opened
-    threads: Int64  # number of threads of the load generator
+    threads: Int64  # number of load generator threads
     requests: Int64  # number of responses that the client received
     bytes: Int64  # number of bytes that the client received
-    # Length of the load, measured by the client's load generator.
+    # Duration of the load, measured by the client's load generator.
     duration: Annotated[float, Field(alias="duration_seconds")]
-    cpu_seconds: float  # CPU time of the load generator
+    cpu_seconds: float  # load generator's CPU time
     wait_seconds: float | None = None  # run-queue wait of the load generator's threads; None for wrk
     begun: Annotated[float, Field(alias="begun_seconds")]  # estimated start, in seconds after the first client's start
     # Uncertainty of ``begun_seconds``, plus or minus.
@@ -108,8 +108,8 @@ class LatencyGoal(Record):
 class OperationTimes(Record):
     """Results of one operation of a use case in a scenario."""
 
-    use_case: str  # name of the use case
-    operation: str  # name of the operation
+    use_case: str  # use case name
+    operation: str  # operation name
     due: Int64  # requests that were due during the load
     answered: Int64  # responses with the expected status
     errors: ErrorCounts  # failed requests, by kind of error
@@ -120,7 +120,7 @@ class OperationTimes(Record):
 class UseCaseTimes(Record):
     """Results of one use case in a scenario."""
 
-    use_case: str  # name of the use case
+    use_case: str  # use case name
     due: Int64  # arrivals that were due during the load
     done: Int64  # arrivals for which all responses had the expected status
     latency: Latency | None  # time from the arrival to the last response
@@ -131,7 +131,7 @@ class Arrivals(Record):
 
     due: Int64  # arrivals that were due during the load
     done: Int64  # arrivals for which all responses had the expected status
-    failed: Int64  # arrivals that ended with an unexpected status or an error
+    failed: Int64  # arrivals that failed because of an unexpected status or an error
     unfinished: Int64  # arrivals that were incomplete at the end of the drain time
     operations: tuple[OperationTimes, ...] = ()  # results of each operation
     use_cases: tuple[UseCaseTimes, ...] = ()  # results of each use case
@@ -144,7 +144,7 @@ class LoadCounts(Record):
     ``unfinished`` count requests that were due during the load, even if the response arrived later.
     """
 
-    duration: Annotated[float, Field(alias="duration_seconds", ge=0, le=1e9)]  # measured length of the load
+    duration: Annotated[float, Field(alias="duration_seconds", ge=0, le=1e9)]  # measured duration of the load
     requests: Int64  # number of responses with any status during the load
     bytes: Int64  # bytes received during the load
     errors: ErrorCounts  # errors by kind; timeouts include requests without a response
@@ -160,21 +160,22 @@ class LoadCounts(Record):
     arrivals: Arrivals | None = None  # results of the arrivals; None unless the load is a scenario
     # Number of TLS connections by version, cipher suite, group, protocol, and whether the handshake was full.
     tls_sessions: dict[str, Int64] | None = None
+    peer_settings: dict[str, Int64] | None = None  # settings of the HTTP/2 server, the lowest of all connections
 
 
 class LoadObservations(Record):
     """tfb's observations during a load, in addition to the load generator's counts."""
 
-    started_at: EpochSeconds  # start of the load, in seconds since 1970
-    command: tuple[str, ...] = ()  # command line of the load generator, with paths relative to the repository
+    started_at: EpochSeconds  # start time of the load, in seconds since 1970
+    command: tuple[str, ...] = ()  # load generator's command line, with paths relative to the repository
     server: ServerUsage  # resources that the server used
     database_cpu_seconds: float | None = None  # CPU time of PostgreSQL; None if unknown
-    windows: tuple[Window, ...] = ()  # measurements of each period of about one second
+    windows: tuple[Window, ...] = ()  # measurements for each period of about one second
     connections: Int64 | None = None  # maximum number of established connections during the load
     steal_share: float | None = None  # share of the machine's CPU time that the hypervisor withheld
     restarted: bool = False  # whether the server's process was replaced during the load
     # Responses per request, estimated from the bytes on the sockets; None if unknown.
     responses_per_request: float | None = None
     idle_cpu_share: float | None = None  # CPUs used by the busiest of the servers that were not under load
-    # The part of each client machine; empty unless several machines generate the load.
+    # Each client machine's part of the load; empty unless several machines generate the load.
     clients: tuple[ClientUsage, ...] = ()

@@ -25,7 +25,7 @@ MAX_FILE_BYTES = 64 * 2**20  # maximum size of a JSON file that is not a JSON-li
 MAX_RUN_INFO_BYTES = 8 * 2**20  # 500 implementations need 2 MiB
 MAX_LINES_FILE_BYTES = 2**30
 MAX_RECORDS_MEMORY = 512 * 2**20  # maximum memory for all records of a file; enough for 50,000 trials
-BYTES_PER_VALUE = 150  # memory for each value of a record (measured), in addition to the text of the line
+BYTES_PER_VALUE = 150  # measured memory per value in a record, in addition to the bytes of the line
 MAX_LINE_BYTES = 16 * 2**20  # a trial with windows and a histogram needs about 100 KiB
 MAX_LINE_CONTAINERS = 100_000  # arrays and objects in a line, which need 80 MB; a histogram has a few thousand
 MAX_PROBLEMS = 200  # maximum number of messages per file
@@ -51,7 +51,7 @@ class RunReader:
         self.info = self._info()
 
     def records(self, *, with_series: bool = False) -> RunRecords:
-        """Return all records. Without ``with_series``, omit windows and histograms, which are the largest parts."""
+        """Return all records. Unless ``with_series``, omit windows and histograms, which are the largest parts."""
         trials = list(self.lines("trials.jsonl", Trial, shorten=None if with_series else Trial.without_series))
         processes, verdicts = self.processes(), self.verdicts()
         problems = tuple(f"{self.folder / problem.file}: {problem.message}" for problem in self.problems)
@@ -77,7 +77,7 @@ class RunReader:
         shorten: Callable[[AnyRecord], tuple[AnyRecord, int]] | None = None,
         **keys: str | None,
     ) -> Iterator[AnyRecord]:
-        """Yield the file's records whose fields equal ``keys``. Add a problem for each unreadable line.
+        """Yield the file's records whose fields have the values in ``keys``. Add a problem for each unreadable line.
 
         ``shorten`` returns the record without long values, and the number of removed values.
         """
@@ -111,7 +111,7 @@ class RunReader:
             if newer := newer_version_message(data, SCHEMA_VERSION):
                 raise StoreError(f"run.json: run {self.id} {newer}")
             info = RunInfo.model_validate_json(data)
-            from_json(data, allow_inf_nan=False)  # refuses NaN in ``settings``, whose values the model does not check
+            from_json(data, allow_inf_nan=False)  # rejects NaN in ``settings``, whose values the model does not check
         except FileNotFoundError as error:
             progress = read_progress(self.folder)
             last = f"; last known status: {progress.status}, stage: {progress.stage}" if progress else ""
@@ -161,7 +161,7 @@ def read_sized_lines(
     growing: bool = False,
     start: int = 0,
 ) -> Iterator[tuple[AnyRecord, int]]:
-    """Yield each record with an estimate of its memory in bytes. Add a problem for each unreadable line.
+    """Yield each record and its estimated memory use in bytes. Add a problem for each unreadable line.
 
     Lines that do not contain all ``required_parts`` are skipped. In a ``growing`` file, an incomplete last line is
     ignored.
@@ -192,7 +192,10 @@ def read_sized_lines(
 
 
 def _is_relevant(line: bytes, required_parts: Collection[bytes], *, growing: bool) -> bool:
-    """Return whether to parse a line. Raises ValueError for a line that is too long, or incomplete in a final file."""
+    """Return whether to parse a line.
+
+    Raises ValueError for a line that is too long and, unless the file is ``growing``, for an incomplete line.
+    """
     if len(line) > MAX_LINE_BYTES:
         raise ValueError(f"longer than {MAX_LINE_BYTES // 2**20} MiB")
     if not line.endswith(b"\n"):

@@ -1,7 +1,7 @@
 """The base class of all records, and the version of their files.
 
 All numbers are in SI units (seconds, bytes, requests per second). An unknown value is ``None``, never 0 or -1. Readers
-ignore unknown keys and refuse a run with a newer schema version. Files use the fields' aliases as keys, which include
+ignore unknown keys and reject a run with a newer schema version. Files use the fields' aliases as keys, which include
 the unit. The dashboard's documents use the fields' names as keys.
 """
 

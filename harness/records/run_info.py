@@ -11,13 +11,13 @@ from harness.records.record import SCHEMA_VERSION, EpochSeconds, Int64, Record
 class Machine(Record):
     """Facts about a machine, and a grade of its suitability for measurements."""
 
-    hostname: str  # name of the machine
-    os: str  # name and version of the operating system
-    kernel: str  # version of the kernel
-    cpu_model: str  # model of the CPU
+    hostname: str  # machine name
+    os: str  # operating system name and version
+    kernel: str  # kernel version
+    cpu_model: str  # CPU model
     cpus_online: Int64  # number of CPUs
     cpus_usable: tuple[Int64, ...]  # numbers of the CPUs that tfb may use
-    memory_bytes: Int64  # size of the memory, or the limit of the control group
+    memory_bytes: Int64  # memory size, or the control group's limit
     governor: str | None = None  # CPU frequency governor; None if unknown
     turbo: bool | None = None  # whether turbo is enabled; None if unknown
     smt: bool | None = None  # whether simultaneous multithreading is enabled; None if unknown
@@ -28,7 +28,7 @@ class Machine(Record):
     # Percentage of time during which a task waited for a CPU (PSI "some avg10").
     pressure_cpu: Annotated[float | None, Field(alias="pressure_cpu_percent")] = None
     steal_share: float | None = None  # share of CPU time that the hypervisor withholds, 0 to 1
-    cpu_quota: float | None = None  # number of CPUs that the container's quota allows; None without a quota
+    cpu_quota: float | None = None  # number of CPUs that the container's quota allows; None if there is no quota
     grade: str = ""  # grade from "A" (idle, fixed clock) to "D" (shared and busy)
     concerns: tuple[str, ...] = ()  # likely sources of noise, which determine the grade
 
@@ -40,9 +40,9 @@ class NoiseFloor(Record):
     """
 
     implementation: str  # implementation that was measured twice
-    profile: str  # name of the profile
-    measured_at: EpochSeconds  # time of the measurement, in seconds since 1970
-    pairs: Int64  # number of pairs of processes
+    profile: str  # profile name
+    measured_at: EpochSeconds  # measurement time, in seconds since 1970
+    pairs: Int64  # number of process pairs
     # Noise floor of throughput as a relative difference, for example 0.03.
     throughput: Annotated[float, Field(alias="throughput_relative")]
     # Noise floor of CPU per request as a relative difference.
@@ -52,8 +52,8 @@ class NoiseFloor(Record):
 class MachineSet(Record):
     """The machines (server, database, clients) of a deployment that contributed processes to a merged run."""
 
-    name: str  # name of the deployment
-    machine: Machine  # machine of the server
+    name: str  # deployment name
+    machine: Machine  # server's machine
     runs: tuple[str, ...] = ()  # ids of the deployment's runs
     processes: tuple[Int64, ...] = ()  # numbers of the deployment's processes in the merged run
 
@@ -61,7 +61,7 @@ class MachineSet(Record):
 class Part(Record):
     """A part of a selection. All parts contain the baseline, and every other implementation is in exactly one part."""
 
-    number: Int64  # number of the part, from 1; 0 for a run that joins all parts
+    number: Int64  # part number, from 1; 0 for a run that joins all parts
     count: Int64  # number of parts
     selection: tuple[str, ...]  # names of the implementations in all parts
 
@@ -69,18 +69,18 @@ class Part(Record):
 class RoleMachine(Record):
     """A machine and its role in a run on several machines."""
 
-    role: str  # role of the machine: "server", "database", "client 1", ...
-    name: str  # name of the machine
+    role: str  # machine role: "server", "database", "client 1", ...
+    name: str  # machine name
     address: str  # address at which the other machines reach this machine
-    engine: str  # version of the container engine
+    engine: str  # container engine version
     machine: Machine  # facts about the machine
 
 
 class MachineLink(Record):
     """The network link between two machines, measured over TCP before the run."""
 
-    of: str  # name of the first machine
-    to: str  # name of the second machine
+    of: str  # first machine's name
+    to: str  # second machine's name
     round_trip: Annotated[float, Field(alias="round_trip_seconds")]  # median round-trip time
     throughput: Annotated[float, Field(alias="bytes_per_second")]  # throughput from ``of`` to ``to``
 
@@ -90,20 +90,20 @@ class BuildRecord(Record):
 
     status: Literal["ok", "failed", "skipped"]  # whether the build succeeded, failed or was skipped
     reason: str = ""  # why the build failed or was skipped
-    duration: Annotated[float | None, Field(alias="duration_seconds")] = None  # length of the build
+    duration: Annotated[float | None, Field(alias="duration_seconds")] = None  # build duration
     log: str | None = None  # path of the build log, relative to the run's folder
-    commands: tuple[str, ...] = ()  # command lines of the build
+    commands: tuple[str, ...] = ()  # build command lines
     tools: dict[str, str] = Field(default_factory=dict)  # tool -> version and path: {"java": "25.0.3 (/path)"}
-    image: str | None = None  # tag of the implementation's image; None without Docker
-    image_digest: str | None = None  # id of the image
-    image_bytes: Int64 | None = None  # size of the image
+    image: str | None = None  # tag of the implementation's image; None if the run did not use Docker
+    image_digest: str | None = None  # image id
+    image_bytes: Int64 | None = None  # image size
     stand_ins: tuple[str, ...] = ()  # base images that tfb replaced with Debian and a toolchain
 
 
 class ImplementationInfo(Record):
     """An implementation as described by benchmark_config.json, and its build."""
 
-    name: str  # name of the implementation
+    name: str  # implementation name
     framework: str  # framework name in results
     project: str = ""  # framework of the configuration file; the entry's ``framework`` may differ
     language: str  # programming language
@@ -115,18 +115,18 @@ class ImplementationInfo(Record):
     webserver: str = ""  # web server in front of the framework
     database: str = ""  # database that the implementation uses
     orm: str = ""  # how the implementation accesses the database
-    os: str = ""  # operating system of the server
-    database_os: str = ""  # operating system of the database
+    os: str = ""  # server's operating system
+    database_os: str = ""  # database's operating system
     flavor: str = ""  # variant of the language
-    notes: str = ""  # remarks in benchmark_config.json
+    notes: str = ""  # remarks from benchmark_config.json
     versus: str = ""  # implementation to compare with
-    tags: tuple[str, ...] = ()  # tags in benchmark_config.json
-    maintainers: tuple[str, ...] = ()  # GitHub accounts of the maintainers
+    tags: tuple[str, ...] = ()  # tags from benchmark_config.json
+    maintainers: tuple[str, ...] = ()  # maintainers' GitHub accounts
     test_types: tuple[str, ...] = ()  # supported test types
-    digest: str = ""  # hash of the configuration; resuming a run requires the same hash
+    digest: str = ""  # configuration hash; resuming a run requires the same hash
     rules: str = "tfb"  # rule set for verification: tfb or techempower
     allowed: tuple[str, ...] = ()  # additional privileges of the implementation's container
-    build: BuildRecord | None = None  # result of the build; None if the run has not built the implementation
+    build: BuildRecord | None = None  # build result; None if the run has not built the implementation
 
 
 # complete: every cell was measured. incomplete: nothing failed, but there was no time to measure every cell.
@@ -139,23 +139,23 @@ class RunInfo(Record):
 
     # Version of the record format.
     schema_version: Int64 = Field(default=SCHEMA_VERSION, ge=SCHEMA_VERSION, le=SCHEMA_VERSION)
-    run_id: str  # id of the run, which is the name of the run's folder
-    name: str  # title of the run
-    environment: str  # description of the machine (`--results-environment`)
-    # State of the run: complete (every cell was measured), incomplete (the time was up before every cell was measured),
+    run_id: str  # run id, which is also the name of the run's folder
+    name: str  # run title
+    environment: str  # machine description (`--results-environment`)
+    # State of the run: complete (every cell was measured), incomplete (time ran out before every cell was measured),
     # failed (some cells could not be measured) or interrupted (`--resume` can continue the run).
     status: RunStatus
-    started_at: EpochSeconds  # start of the run, in seconds since 1970
-    completed_at: EpochSeconds | None = None  # end of the run, in seconds since 1970; None until the run ends
-    command: tuple[str, ...]  # command line of the run
-    profile: str  # name of the profile
-    runtime: str  # runtime of the servers: local or docker
+    started_at: EpochSeconds  # start time of the run, in seconds since 1970
+    completed_at: EpochSeconds | None = None  # end time of the run, in seconds since 1970; None until the run ends
+    command: tuple[str, ...]  # command line that started the run
+    profile: str  # profile name
+    runtime: str  # server runtime: local or docker
     design: str = "interleaved"  # order and number of measurements; see docs/method.md
     generator: str = "loadgen"  # load generator for closed loops
     seed: Int64  # seed of all random choices, such as the order of measurement
     settings: dict[str, object]  # all resolved settings
     reference: str | None = None  # baseline that ratios and scores refer to
-    machine: Machine  # machine of the server
+    machine: Machine  # server's machine
     tools: dict[str, str]  # versions of programs such as wrk, postgres, docker and python
     revision: str | None = None  # git commit of tfb; None if unknown
     dirty: bool | None = None  # whether files of tfb differed from the commit; None if unknown

@@ -17,9 +17,9 @@ from harness.records.verification_record import VerificationRecord
 class ProcessRecord(Record):
     """A fresh start of an implementation: its startup time, trials and failures."""
 
-    implementation: str  # name of the implementation
-    process: Int64  # number of the implementation's process, from 0
-    started_at: EpochSeconds  # time of the start, in seconds since 1970
+    implementation: str  # implementation name
+    process: Int64  # process number, from 0 for each implementation
+    started_at: EpochSeconds  # start time, in seconds since 1970
     # Time until the first successful response; None if the start failed.
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]
     status: Literal["ok", "failed", "interrupted"]  # whether the process was measured completely
@@ -44,7 +44,7 @@ class RunProgress(Record):
 
     status: str = "running"
     stage: str = "starting"
-    process: Int64 = 0  # number of the implementation's process, from 1; 0 before the first process
+    process: Int64 = 0  # process number, from 1 for each implementation; 0 before the first process
     round: Int64 = 0  # round of the latest trial, from 1; 0 before the first trial
     implementation: str = ""
     test_type: str = ""
@@ -53,7 +53,7 @@ class RunProgress(Record):
     # Time from the start of the run to the first process, during which implementations are built.
     preparation: Annotated[float, Field(alias="preparation_seconds")] = 0.0
     remaining: Annotated[float | None, Field(alias="remaining_seconds")] = None
-    windows: tuple[Window, ...] = ()  # windows of the current load
+    windows: tuple[Window, ...] = ()  # current load's windows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,12 +32,12 @@ _KINDS = {
 
 
 class UnsafePathError(StoreError):
-    """An unsafe path: tfb would have to write to a link, to a special file, or to a file of another user."""
+    """An unsafe path: tfb would have to write to a link, to a special file, or to another user's file."""
 
 
 @contextmanager
 def folder(path: Path, *, create: bool = False) -> Iterator[int]:
-    """Yield a descriptor of a folder without following links. ``create`` creates missing folders.
+    """Open a folder without following links, and yield the descriptor. ``create`` creates missing folders.
 
     Raises UnsafePathError if the path contains a link or a file, and OSError for other failures.
     """
@@ -72,7 +72,7 @@ def update(path: Path) -> IO[bytes]:
 
 
 def read(path: Path) -> IO[bytes]:
-    """Open a regular file of any owner for reading. Raises UnsafePathError if a component of the path is a link."""
+    """Open a regular file for reading, whoever owns it. Raises UnsafePathError if a component of the path is a link."""
     with folder(path.parent) as parent:
         descriptor = _open(parent, path, os.O_RDONLY)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -198,7 +198,7 @@ def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[b
 
 
 def require_own(status: os.stat_result, parent: int, path: Path) -> None:
-    """Raise UnsafePathError unless a file is regular, has no hard links, and is this user's or the folder owner's."""
+    """Raise UnsafePathError unless a file is regular, has no other hard links, and is the user's or folder owner's."""
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS[stat.S_IFMT(status.st_mode)]
         raise UnsafePathError(f"{path} is {kind}, but tfb needs a file here; move it elsewhere and try again")

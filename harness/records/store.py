@@ -26,7 +26,7 @@ from harness.records.verification_record import VerificationRecord
 LOCK_FILE = ".lock"
 PROCESS_FILES = ("trials", "processes", "verdicts")  # names of the .jsonl files with records of processes
 KEPT = "completed measurements are kept: continue with ./tfb run --resume"
-FREE_SPACE = "free disk space or choose a different folder"
+FREE_SPACE = "free up disk space or choose a different folder"
 NAME_BYTES = 200  # maximum length of a file name without suffix; common file systems allow 255
 ProcessScoped = TypeVar("ProcessScoped", Trial, ProcessRecord, VerificationRecord)
 
@@ -284,7 +284,7 @@ def _unwanted(line: bytes, is_unwanted: Callable[[tuple[str, int]], bool]) -> bo
 
 
 def write_all(file: IO[bytes], data: bytes) -> None:
-    """Write all of ``data`` to an unbuffered file. A single call of the file's ``write`` may write only a part."""
+    """Write all of ``data`` to an unbuffered file. A single ``write`` call may write only part of the data."""
     remaining = memoryview(data)
     while remaining:
         remaining = remaining[file.write(remaining) :]

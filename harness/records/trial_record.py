@@ -16,7 +16,7 @@ COMPILING_SHARE = 0.10
 class ValidityCheck(Record):
     """Result of a trial's validity check: ``fail`` excludes the trial from rankings, ``warn`` adds a flag in tables."""
 
-    name: str  # name of the check, for example "errors", "connections", "response-size" or "generator-bound"
+    name: str  # check name, for example "errors", "connections", "response-size" or "generator-bound"
     outcome: Outcome  # fail excludes the trial from rankings, and warn adds a flag
     value: float | None  # measured value; None if unknown
     threshold: float | None  # limit that the value must not exceed or fall below; None if unknown
@@ -26,20 +26,20 @@ class ValidityCheck(Record):
 class WarmUp(Record):
     """A process's warm-up for a test type."""
 
-    duration: Annotated[float, Field(alias="duration_seconds")]  # length of the warm-up
+    duration: Annotated[float, Field(alias="duration_seconds")]  # warm-up duration
     requests: Int64  # number of responses
     steady: bool | None  # whether the steady state was reached; None if the warm-up has a fixed length
     seconds_to_steady: float | None  # time until the steady state; None if the steady state was not reached
-    # Maximum latency during the warm-up; None with pipelining.
+    # Maximum latency during the warm-up; None for pipelined requests.
     worst_latency: Annotated[float | None, Field(alias="worst_latency_seconds")]
-    windows: tuple[Window, ...] = ()  # measurements of each period of about one second
+    windows: tuple[Window, ...] = ()  # measurements for each period of about one second
 
 
 class TrialEvidence(Record):
     """Result of the checks on responses that the server sent during the trial."""
 
     judged: Int64  # number of responses that the load generator saved and tfb checked
-    received: Int64  # number of all responses
+    received: Int64  # total number of responses
     objections: tuple[CheckResult, ...] = ()  # results of checks that did not pass
 
 
@@ -52,29 +52,29 @@ Purpose = Literal["measure", "witness", "share", "common", "search"]
 class Trial(LoadCounts, LoadObservations):
     """A measurement of a cell (implementation x test type x load) in one process."""
 
-    id: str  # name of the trial, which is unique in the run
-    implementation: str  # name of the implementation
-    test_type: str  # name of the test type
+    id: str  # trial name, unique in the run
+    implementation: str  # implementation name
+    test_type: str  # test type name
     load: Load  # load that the generator applied
-    process: Int64  # number of the implementation's process, from 0
-    round: Int64 = 0  # number of the round within this process, from 0
+    process: Int64  # process number, from 0 for each implementation
+    round: Int64 = 0  # round number, from 0 for each process
     # Role of the trial: measure (result of the cell), witness (repetition with the independent load generator), share
     # or common (rates of an open loop), search (capacity search).
     purpose: Purpose = "measure"
     share: float | None = None  # rate as a share of the process's closed-loop throughput, for the purpose "share"
     generator: str = "loadgen"  # load generator: "loadgen" or "wrk"
-    asked_duration: Annotated[float, Field(alias="asked_duration_seconds")]  # planned length of the trial
+    asked_duration: Annotated[float, Field(alias="asked_duration_seconds")]  # planned duration of the trial
     # Successful responses per second or, in a scenario, complete arrivals per second.
     throughput: Annotated[float, Field(alias="requests_per_second")]
     # Server's CPU time per response or, in a scenario, per due arrival; None if unknown.
     cpu_per_request: Annotated[float | None, Field(alias="cpu_seconds_per_request")]
-    generator_cpu_seconds: float  # CPU time of the load generator
-    generator_threads: Int64  # number of threads of the load generator
+    generator_cpu_seconds: float  # load generator's CPU time
+    generator_threads: Int64  # number of load generator threads
     warm_up: WarmUp | None = None  # warm-up of the test type, recorded in the first trial after the warm-up
     steady: bool | None = None  # whether the latest warm-up of the test type reached a steady state
     # Results of checks on the responses; None if the load generator does not save responses.
     evidence: TrialEvidence | None = None
-    validity: tuple[ValidityCheck, ...] = ()  # results of the validity checks
+    validity: tuple[ValidityCheck, ...] = ()  # validity check results
     link_share: float | None = None  # share of the network link's capacity (measured before the run) that the load used
 
     @property

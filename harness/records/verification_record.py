@@ -39,15 +39,15 @@ class CheckResult(Record):
 
 
 class VerificationRecord(Record):
-    """The check results of an implementation and a test type in a process. Later records replace earlier records."""
+    """Check results for an implementation, test type and process. Later records replace earlier records."""
 
-    implementation: str  # name of the implementation
-    test_type: str  # name of the test type, or `http` for the whole server
-    process: Int64  # number of the implementation's process, from 0
+    implementation: str  # implementation name
+    test_type: str  # test type name, or `http` for the whole server
+    process: Int64  # process number, from 0 for each implementation
     thorough: bool  # True in the first process; later processes are verified briefly
     outcome: Outcome  # most severe outcome of the checks
     results: tuple[CheckResult, ...]  # results of all checks
-    duration: Annotated[float, Field(alias="duration_seconds")]  # length of the verification
+    duration: Annotated[float, Field(alias="duration_seconds")]  # duration of the verification
     # Number of queries (or "") -> minimum and maximum mean size of responses, in bytes including headers. A validity
     # check compares the mean size of a trial's responses with this range.
     response_bytes: dict[str, tuple[float, float]] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Formats a run's ranking as readable text, and as data for other programs."""
+"""Formats a run's ranking for people and for other programs."""
 
 from dataclasses import dataclass
 

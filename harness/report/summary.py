@@ -35,7 +35,7 @@ def common_cells(comparison: Comparison) -> tuple[CellComparison, ...]:
 
 
 def summarize_comparison(comparison: Comparison) -> tuple[str, ...]:
-    """Return sentences that summarize a comparison, first ``B over A, 24 cells: slower in 2, same in 22``."""
+    """Return sentences that summarize a comparison, beginning ``B over A, 24 cells: slower in 2, same in 22``."""
     cells = common_cells(comparison)
     margin = f"{comparison.threshold * 100:.3g} %"
     counts = Counter(cell_verdict(cell) for cell in cells)
@@ -52,7 +52,7 @@ def summarize_comparison(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _describe_single_cells(comparison: Comparison) -> Iterator[str]:
-    """Yield a sentence about the cells of each run that the other run did not plan to measure."""
+    """Yield a sentence for each run about the cells that only this run planned to measure."""
     for letter, run in (("A", comparison.run_a), ("B", comparison.run_b)):
         cells = [cell for cell in comparison.cells if cell.only_in == letter]
         if cells:
@@ -109,7 +109,7 @@ RankedRows = list[tuple[str, Standing]]  # (implementation, standing), best firs
 def run_title(info: RunInfo, published: str = "") -> str:
     """Return a run's title: the user's title, or a title such as ``quick: es4x, express, vertx-web +2, 2026-11-25``.
 
-    For a run in a published round, ``published`` is the round's name, with which the title begins.
+    ``published`` is the name of the published round that contains the run, if any. The title starts with this name.
     """
     name = info.name.strip()
     if name and name != info.run_id and not TIME_LIKE_NAME.fullmatch(name):
@@ -294,7 +294,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _describe_figures(groups: Sequence[RankedRows], measure: MeasureTexts, *, ratios: bool) -> str:
-    """Describe the figures of the best group, optionally with the ratios of the next and the last implementation."""
+    """Describe the best group's figures and, if ``ratios`` is set, how the next and last implementation compare."""
     best_group = groups[0]
     _, show, unit = measure
     figures = [each.estimate.median for _, each in best_group]

@@ -1,4 +1,4 @@
-"""Builds the tables of a ranking as text. All readable reports use the same figures, terms and columns."""
+"""Builds the tables of a ranking as text. All human-readable reports use the same figures, terms and columns."""
 
 import math
 from collections import Counter
@@ -33,7 +33,7 @@ Percentiles = Mapping[str, Estimate]
 class Column:
     """A column of a table. If the terminal is too narrow, the columns with the highest ``order`` move to a table below.
 
-    A reader must be able to understand a moved column from the header alone.
+    The header must be sufficient to understand a moved column.
     """
 
     header: str
@@ -170,7 +170,7 @@ def draw_interval(
 
 
 def _format_factor(value: float) -> str:
-    """Format a factor as the dashboard does: three digits, two decimals below 10, and two digits below 0.095."""
+    """Format a factor as the dashboard does, for example 123, 12.3, 1.23, 0.12 or 0.023."""
     small = 0 < value < 0.095
     digits = 1 - math.floor(math.log10(value)) if small else 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:,.{digits}f}"
@@ -234,8 +234,9 @@ def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iter
                 "factor",
                 orders.capacities,
             )
-    if ranking.overall:
-        yield _overall_table(ranking)
+    for name, scores in (("overall", ranking.overall), *ranking.groups.items()):
+        if scores:
+            yield _score_table(ranking, name, scores)
 
 
 def separate_common_remarks(tables: Iterable[TextTable]) -> tuple[list[TextTable], list[str]]:
@@ -364,7 +365,7 @@ def _scenario_table(title: str, scenario_rows: Sequence[ScenarioRow], *, ranked:
     )
 
 
-def _overall_table(ranking: Ranking) -> TextTable:
+def _score_table(ranking: Ranking, name: str, scores: Sequence[Score]) -> TextTable:
     def of(score: Score, quantity: str) -> Standing | None:
         return score.cpu if quantity == "cpu" else score.throughput
 
@@ -374,10 +375,10 @@ def _overall_table(ranking: Ranking) -> TextTable:
 
     leading, second = ("cpu", "throughput") if ranking.leading == "cpu" else ("throughput", "cpu")
     headers = {"cpu": "by CPU per request", "throughput": "by req/s"}
-    ordered = sort_by_position(ranking.overall, lambda score: of(score, leading))
+    ordered = sort_by_position(scores, lambda score: of(score, leading))
     rows: TableRows[Score] = TableRows(ordered, lambda score: of(score, leading))
     return rows.table(
-        f"overall: geometric mean of ratios to {ranking.reference}, more is better",
+        f"{name}: geometric mean of ratios to {ranking.reference}, more is better",
         *rows.ranks(),
         rows.column("implementation", lambda score: score.implementation),
         rows.column(headers[leading], lambda score: figure(score, leading)),

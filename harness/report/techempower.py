@@ -91,7 +91,7 @@ def _median_trials(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Tr
 
 
 def _entry(trial: Trial, duration: float) -> ResultsDocument:
-    """Return the entry of a trial. Counts are scaled to the common duration, because viewers divide by it."""
+    """Return a trial's entry. Counts are scaled to the common duration, because viewers divide by this duration."""
     scale = duration / max(trial.duration, 1e-6)  # avoids division by zero
     errors, latency = trial.errors, trial.latency
     counts = {

@@ -31,7 +31,7 @@ RULES = rich.box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")  # 
 
 
 def make_console(file: TextIO | None = None) -> SafeConsole:
-    """Return a console for ``file`` or stdout. Without a terminal, the width is COLUMNS or unlimited."""
+    """Return a console for ``file`` or stdout. If it is not a terminal, the width is COLUMNS or unlimited."""
     width = None
     if not (file or sys.stdout).isatty():
         columns = os.environ.get("COLUMNS", "")
@@ -79,7 +79,7 @@ def print_verdicts(verdicts: Sequence[ImplementationVerdict], console: SafeConso
 
 
 def format_verdict(verdict: ImplementationVerdict, console: SafeConsole) -> Text:
-    """Return a verdict as a coloured line. On a terminal, the line begins with a symbol."""
+    """Return a verdict as a coloured line. On a terminal, the line starts with a symbol."""
     symbol, style = ("✓ ", "green") if verdict.verdict == "verified" else ("✗ ", "red")
     return Text(f"{symbol if console.is_terminal else ''}{verdict.line}", style)
 
@@ -175,7 +175,7 @@ def _print_columns(columns: Sequence[Column], console: SafeConsole, skipped: int
 
 
 def split_columns(columns: Sequence[Column], names: Sequence[Column], width: int) -> Iterator[list[Column]]:
-    """Divide columns among tables that fit into ``width``. Each table after the first begins with ``names``."""
+    """Divide columns among tables that fit into ``width``. Each table after the first repeats ``names``."""
     fitting, overflow = list(columns), list[Column]()
     while _table_width(fitting) > width and (lowest_priority := max(column.order for column in fitting)):
         overflow = [column for column in fitting if column.order == lowest_priority] + overflow

@@ -37,7 +37,7 @@ def format_result(result: CheckResult) -> str:
 
 
 def group_causes(results: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
-    """Group the failed results of pairs (test type, result) by cause, in order of appearance."""
+    """Group the failed results among (test type, result) pairs by cause, in order of appearance."""
     groups: dict[tuple[object, ...], list[tuple[str, CheckResult]]] = {}
     for kind, result in results:
         if result.outcome is not Outcome.PASS:

@@ -26,6 +26,7 @@ class Endpoint:
     port: int
     name: str = ""  # ``Host`` header from the user's URL; empty to use ``host`` and ``port``
     tls: bool = False
+    protocol: str = "http/1.1"  # the protocol that clients offer in the TLS handshake
     unix: UnixSocket | None = None  # if set, clients connect to it instead of host and port
 
     @property
@@ -44,7 +45,7 @@ class Endpoint:
         return 0 if self.unix or self.tls else self.port
 
     def url(self, path: str) -> str:
-        """Return the absolute URL of a path, with this endpoint's host and port instead of the user's."""
+        """Return the absolute URL of a path. It contains ``host`` and ``port``, even if ``name`` is set."""
         scheme = "https" if self.tls else "http"
         return f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}{path}"
 
@@ -58,22 +59,22 @@ class Endpoint:
         if not self.tls:
             return connection
         name = None if ":" in self.host else self.host
-        return _tls_context().wrap_socket(connection, server_hostname=name, do_handshake_on_connect=False)
+        return _tls_context(self.protocol).wrap_socket(connection, server_hostname=name, do_handshake_on_connect=False)
 
 
 @cache
-def _tls_context() -> ssl.SSLContext:
+def _tls_context(protocol: str) -> ssl.SSLContext:
     """Return a context that accepts every certificate, because services under test use self-signed certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([protocol])
     return context
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseAddress:
-    """A PostgreSQL database's address and accounts. The administrator may read statistics and restore the seed."""
+    """A PostgreSQL database's address and accounts. The administrator may read statistics and restore tables."""
 
     host: str
     port: int
@@ -114,7 +115,7 @@ class ServerProgram(Meter, Protocol):
         return SocketMeter(port)
 
     def identity(self) -> str:
-        """Return the pid or container id with the start time, which change if the server restarts."""
+        """Return the pid or container id, and the start time. They change if the server restarts."""
 
     def require_alive(self) -> None:
         """If the server has exited, raise ServerDiedError with the exit status and the end of the log."""
@@ -144,7 +145,9 @@ def endpoint_of(server: Server, test_type: TestType) -> Endpoint:
     """Return the address at which a server serves a test type."""
     if not test_type.port_variable or server.inputs is None:
         return server.endpoint
-    return replace(server.endpoint, port=server.inputs.ports[test_type.port_variable], tls=test_type.tls)
+    port = server.inputs.ports[test_type.port_variable]
+    protocol = "h2" if test_type.protocol == "http2" else "http/1.1"
+    return replace(server.endpoint, port=port, tls=test_type.tls, protocol=protocol)
 
 
 class Inputs(Protocol):
@@ -227,7 +230,7 @@ class RunningGenerator(Protocol):
         """If the generator waits for ``go``, start the load. Raises LoadError if the generator fails."""
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for the exit. Return the exit status, which is negative for a signal, or None after ``seconds``."""
+        """Wait until the generator exits. Return the exit status (negative: a signal), or None after ``seconds``."""
 
     def interrupt(self) -> None:
         """Ask the generator to stop and print the results so far."""
@@ -244,7 +247,7 @@ class GeneratorStart:
     connections: int
     threads: int
     go_sent_at: float  # time.monotonic() when tfb sent ``go``
-    start_seen_at: float | None  # when the generator reported the start; None without a report
+    start_seen_at: float | None  # when the generator reported the start; None if it did not
 
 
 @runtime_checkable
@@ -268,7 +271,7 @@ class Runtime(Protocol):
 
     @property
     def accounts(self) -> dict[str, str]:
-        """Return the accounts that run "builds" and "servers".
+        """Return the accounts under which builds and servers run, with the keys "builds" and "servers".
 
         The mapping is empty for containers, because their images determine the accounts.
         """
@@ -297,7 +300,7 @@ class Runtime(Protocol):
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[RunningGenerator]:
-        """Start a load generator. ``program`` is ``wrk`` or a path. Names of scripts in toolset/wrk become paths.
+        """Start a load generator. ``program`` is ``wrk`` or a path. Script names in toolset/wrk become paths.
 
         If ``waits_for_go`` is set, the generator prints that it is ready and waits for a line on stdin. It may write
         files to ``folder``.

@@ -189,7 +189,7 @@ class Project:
         variables: Mapping[str, str] | None = None,
         project: str | None = None,
     ) -> process.CompletedCommand:
-        """Run a compose command. ``variables`` contains further variables that the compose files use."""
+        """Run a compose command. ``variables`` contains additional variables that the compose files use."""
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
@@ -280,7 +280,7 @@ def disk_full_hint(output: str) -> str:
     if "no space left on device" not in output.lower():
         return ""
     return (
-        "the Docker engine's disk is full: free space (docker builder prune removes the build cache, ./tfb clean "
+        "the Docker engine's disk is full: free up space (docker builder prune removes the build cache, ./tfb clean "
         "removes the images of runs), then start again, or continue with --resume"
     )
 

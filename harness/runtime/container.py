@@ -129,12 +129,12 @@ class Container(ServerProgram):
         """Stop the container and complete the log."""
         try:
             docker("stop", "--time", f"{process.STOP_SECONDS:.0f}", self.id)
-        finally:  # also if the engine does not respond
+        finally:  # even if the engine does not respond
             self.close()
 
     def close(self) -> None:
         """Complete a stopped container's log."""
-        self._follower.wait(1.0)  # the last output follows shortly after the exit
+        self._follower.wait(1.0)  # the last output arrives shortly after the exit
         self._follower.stop()
         self._complete_log()
 

@@ -70,12 +70,12 @@ class DockerRuntime:
     logs: Path
     server_port: int | None = None
     force_rm: bool = False
-    environment: str = ""  # value of --results-environment, which is a build argument of TechEmpower folders
+    environment: str = ""  # value of --results-environment, passed to TechEmpower folders as a build argument
     alone: bool = False  # whether servers run one at a time, because they share a database
     database_host: str | None = None  # address of an external PostgreSQL
     name: str = "docker"
     accounts: dict[str, str] = field(default_factory=dict, init=False)  # the images determine the accounts
-    _images: dict[str, str] = field(default_factory=dict, init=False)  # tag -> id of the image
+    _images: dict[str, str] = field(default_factory=dict, init=False)  # tag -> image id
     # (temporary tag, image id).
     _tags: list[tuple[str, str]] = field(default_factory=list, init=False)
     _tools: dict[str, str] = field(default_factory=dict, init=False)
@@ -197,7 +197,7 @@ class DockerRuntime:
     def _database(
         self, host: str, project: Project, container: ContainerType, *, owned: bool = False
     ) -> Iterator[DockerDatabase]:
-        """Start PostgreSQL at an address on the project's machine. Remove the container at the end of the block."""
+        """Start PostgreSQL on the project's machine, at ``host``. Remove the container at the end of the block."""
         port, password = free_port(), secrets.token_urlsafe(12)
         address = DatabaseAddress(host=host, port=port, admin_user=ADMIN_ROLE, admin_password=password)
         variables = {"TFB_DATABASE_PORT": str(port), "TFB_DATABASE_LISTEN": host, "ADMIN_PASSWORD": password}
@@ -311,7 +311,7 @@ class DockerRuntime:
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[GeneratorProgram]:
-        """Start a container with a load generator. Raises EnvironmentLacksError if it has no image."""
+        """Start a load generator in a container. Raises EnvironmentLacksError if the generator has no image."""
         name = Path(program).name
         if name not in GENERATORS:
             raise EnvironmentLacksError(f"the load generator {name} has no image: use --runtime local")

@@ -15,7 +15,7 @@ OUTPUT_BYTES = 64 << 20
 
 
 class GeneratorProgram:
-    """A started load generator. The output is complete after it has exited."""
+    """A started load generator. The output is complete after the generator has exited."""
 
     def __init__(
         self, command: Sequence[str], child: process.Child, output: IO[bytes], control: IO[bytes] | None
@@ -58,7 +58,7 @@ class GeneratorProgram:
             raise LoadError(f"{self.command[0]} exited before it sent load: {self.output().strip()[-500:]}") from error
 
     def wait(self, seconds: float) -> int | None:
-        """Wait for the exit. Return the exit status (negative: a signal), or None after ``seconds``."""
+        """Wait until the generator exits. Return the exit status (negative: a signal), or None after ``seconds``."""
         return self._child.wait(seconds)
 
     def interrupt(self) -> None:

@@ -81,7 +81,7 @@ def _own(name: str, description: str, image: dict[str, Any]) -> OwnImage:
 
 
 def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Remove tags, and images that have no further tag. Return (tag, reason) for each tag that remains.
+    """Remove tags, and images that have no other tag. Return (tag, reason) for each tag that remains.
 
     For example, a tag remains if a container uses the image.
     """

@@ -44,7 +44,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
         self._groups = ControlGroups(proc=Path(f"/proc/{child.pid}"))
 
     def read(self) -> Reading:
-        """Return the counters. Raises ServerDiedError with the exit status and the last lines of the log."""
+        """Return the counters. If the server has exited, raise ServerDiedError with the status and the log's end."""
         process.truncate_log(self.log)
         try:
             return replace(super().read(), throttled_seconds=self._groups.throttled_seconds())
@@ -220,7 +220,7 @@ class LocalRuntime:
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a server and wait until it responds. Stop it with all descendants at the end of the block."""
+        """Start a server and wait until it responds. Stop it and all descendants at the end of the block."""
         local = implementation.local
         if local is None:
             raise StartError(f"{implementation.name} has no local block")
@@ -295,7 +295,7 @@ class LocalRuntime:
 
 
 def describe_command_error(implementation: Implementation, key: str, error: TfbError) -> str:
-    """Add the implementation and the configuration key to a command's error."""
+    """Return a command's error message, preceded by the implementation and the configuration key."""
     return f"{implementation.name}: {key} of {implementation.folder / CONFIG_FILE}: {error}"
 
 

@@ -1,4 +1,4 @@
-"""Runs toolset/upstream, the server that implementations call in the fan-out test type. All servers share it."""
+"""Runs toolset/upstream, which implementations call in the fan-out test type. A single process serves them all."""
 
 import json
 from functools import cache

@@ -105,7 +105,7 @@ def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests 
     """Return the highest load of a process that met the goal, and the lowest load above it that missed the goal.
 
     Loads below the capacity should meet the goal, and loads above it should miss it. Use the boundary with the fewest
-    exceptions to this rule. If several boundaries have equally few, use the lowest. A single stall of the machine at a
+    exceptions to this rule. If several boundaries tie, use the lowest. A single stall of the machine at a
     low rate is thus not mistaken for the capacity.
     """
     pooled: dict[float, PooledRequests] = {}
@@ -223,7 +223,7 @@ def _capacity_rows(
 def _rank_brackets(
     info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, float]]]
 ) -> dict[str, ranking_model.Standing]:
-    """Rank implementations by the geometric middle of their brackets. The displayed capacity is the lower end.
+    """Rank implementations by the geometric mean of the two loads in their brackets. Reports show the lower load.
 
     The capacity is assumed to be uniformly distributed within the bracket, which adds a variance of width² / 12.
     Additional processes do not reduce this variance, because all searches try the same loads.
@@ -248,7 +248,7 @@ def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]
             groups[trial.purpose, trial.load.rate if trial.share is None else trial.share].append(trial)
     points = []
     for members in groups.values():
-        # If a process did not sustain the rate, show no latency: the other processes alone would look too good.
+        # If a process did not sustain the rate, show no latency, because the other processes' latency would mislead.
         saturated = any(
             check.outcome is Outcome.FAIL and check.name in SATURATION_CHECKS
             for trial in members

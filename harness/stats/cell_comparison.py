@@ -37,8 +37,8 @@ def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
     """Compare run B (or head) with run A (or base), cell by cell.
 
     If A and B were measured in the same rounds (``compare --base``), they are compared within rounds. In separate runs,
-    errors that the cells of a run share do not cancel. Holm's correction applies to all cells of a metric together. A
-    cell counts as the same if its interval lies within the relative difference ``threshold``.
+    errors shared by all cells of a run do not cancel. Holm's correction applies to all cells of a metric together. A
+    cell's verdict is "same" if its interval lies within the relative difference ``threshold``.
     """
     cells = collect_cells(a.trials), collect_cells(b.trials)
     reasons = [unranked_reasons(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
@@ -97,7 +97,7 @@ def ratio(
 
 
 def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: float) -> Ratio | None:
-    """Return the ratio of two sets of positive values, whose keys are process numbers, with an interval."""
+    """Return the ratio, with an interval, between two sets of positive values keyed by process number."""
     values = {name: {(process, 0): value for process, value in own.items()} for name, own in (("a", a), ("b", b))}
     return ValueTables({SINGLE_TABLE: values}).ratio("a", "b", confidence)
 
@@ -106,8 +106,8 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
     """Return the largest difference between two copies of an implementation (A/A) that is consistent with the data.
 
     The two processes with the same number are a pair. Their ratio is averaged over the common cells. With more pairs,
-    chance contributes less to the floor. A lasting advantage of one copy always contributes, for example from start
-    order, placement or memory layout. The average over cells hides differences in a single cell, so the floor is at
+    chance contributes less to the floor. A lasting advantage of one copy, for example from start order, placement or
+    memory layout, always contributes. The average over cells hides differences in a single cell, so the floor is at
     least as large as any significant difference in a cell.
 
     Args:

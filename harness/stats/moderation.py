@@ -161,7 +161,7 @@ def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, 
     """Return the variance between processes and its degrees of freedom, estimated by the method of moments.
 
     The noise of windows is subtracted from the observed variance of processes. The difference has a lower bound
-    (``HIDDEN_NOISE_SE``), because few processes may differ by less than the noise by chance.
+    (``HIDDEN_NOISE_SE``), because a few processes can differ by less than the noise by chance.
     """
     squares = noise = weight = 0.0
     by_name: defaultdict[str, list[float]] = defaultdict(list)
@@ -295,7 +295,7 @@ def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) 
     """Return the mean of each row in ``names`` over several tables, all of which contain these rows.
 
     A process contributes a single value, the mean over the tables, because the tables' values are not independent.
-    Processes that are missing in a table are excluded.
+    Processes that are missing from a table are excluded.
     """
     columns = sorted({column for table in tables for column in table.columns})
     values, share = np.zeros((len(names), len(columns))), 1 / len(tables)

@@ -88,7 +88,7 @@ def read_round(path: Path) -> PublishedRates:
 
 
 def _successful_responses(kind: str, entries: list[Any]) -> float:
-    """Return the number of successful responses at the level in TechEmpower's table, or 0 if there is no level."""
+    """Return the number of successful responses at the level that TechEmpower's table shows, or 0 without levels."""
     by_level = [
         _parse_number(entry.get("totalRequests") or 0) - _parse_number(entry.get("5xx") or 0) for entry in entries
     ]
@@ -104,7 +104,7 @@ def _parse_number(value: float | str) -> float:
 
 
 def compare_with_round(round_: PublishedRates, ranking: Ranking) -> RoundComparison:
-    """Compare a run with a round by test type, in the order of the run. A name such as ``x@tree`` counts as ``x``.
+    """Compare a run with a round, in the run's order of test types. A name such as ``x@tree`` counts as ``x``.
 
     If the run's leading metric is CPU per request, compare the inverse of CPU per request instead of the throughput.
     The inverse is proportional to the throughput of a server that has the machine to itself.

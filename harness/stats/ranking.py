@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from harness.plan.profile import ProcessLimits
+from harness.plan.testtypes.registry import group
 from harness.records.loads import Load, Scenario
 from harness.records.run_info import RunInfo
 from harness.records.run_records import ProcessRecord
@@ -60,7 +61,7 @@ class _RankingInput:
     tables: Sequence[tuple[Metric, ValueTables, float]]  # throughput and CPU per request, each with its noise floor
     unranked: Mapping[tuple[str, str], str]  # (implementation, test type) -> reason
     caveats: Mapping[tuple[str, str], tuple[str, ...]]
-    verified: Mapping[tuple[str, str], tuple[int, int]]  # numbers of checks and of checked responses
+    verified: Mapping[tuple[str, str], tuple[int, int]]  # (number of checks, number of checked responses)
     startup: Mapping[str, float]  # implementation -> median startup time in seconds
     limits: Sequence[str]  # implementations with the limit tag
     processes: Sequence[ProcessRecord]
@@ -119,12 +120,14 @@ def rank(
         for kind, r in test_types.items()
         for row in r.headline.rows
     }
+    scored, groups = _score_parts(test_types)
     return ranking_model.Ranking(
         run_id=info.run_id,
         reference=info.reference,
         leading=leading_quantity(info),
         test_types=test_types,
-        overall=_overall_scores(run, test_types),
+        overall=_overall_scores(run, scored),
+        groups={name: _overall_scores(run, part) for name, part in groups.items()},
         latency=capacity.latency_tables(info, trials, reasons),
         orders=capacity.scenario_results(info, trials, test_types, reasons),
         noise_floor=floor,
@@ -178,7 +181,7 @@ def _rank_table(kind: str, load: Load | None, run: _RankingInput) -> ranking_mod
 def _rank_as_at_most(
     standings: dict[str, ranking_model.Standing], cold: Collection[str]
 ) -> dict[str, ranking_model.Standing]:
-    """Extend the rank intervals of cold rows to rank 1, because the measured cost of a cold row is an upper bound."""
+    """Extend the rank intervals of rows that were not warmed up to rank 1, because their cost is an upper bound."""
     return {
         name: standing.model_copy(update={"rank": standing.rank.model_copy(update={"low": 1})})
         if name in cold
@@ -246,7 +249,7 @@ def _relative_to_limit(name: str, kind: str, load: Load, run: _RankingInput) -> 
 
 
 def _latency(cell: CellTrials) -> ranking_model.ClosedLoopLatency | None:
-    """Return the closed-loop latency, or None if it is unknown for any process."""
+    """Return the closed-loop latency, or None if any process's latency is unknown."""
     latencies = [
         (trial.process, trial.latency, trial.requests)
         for trial in cell.valid
@@ -265,6 +268,18 @@ def _latency(cell: CellTrials) -> ranking_model.ClosedLoopLatency | None:
 
 
 # ---- overall ---------------------------------------------------------------------------------------------------------
+
+
+TestTypeRankings = Mapping[str, ranking_model.TestTypeRanking]
+
+
+def _score_parts(test_types: TestTypeRankings) -> tuple[TestTypeRankings, Mapping[str, TestTypeRankings]]:
+    """Return the test types of the overall score, and those of each group. A run of groups alone has only one score."""
+    parts: dict[str, dict[str, ranking_model.TestTypeRanking]] = {}
+    for kind, ranking in test_types.items():
+        parts.setdefault(group(kind), {})[kind] = ranking
+    scored = parts.pop("", {})
+    return (scored, parts) if scored else (test_types, {})
 
 
 def _overall_scores(
@@ -376,7 +391,7 @@ def _notes(run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRa
         yield "the run used a bridge network, so the figures are not comparable with runs on the host's network"
     if info.status == "incomplete":
         yield (
-            "the run is incomplete, because the time was up before every cell was measured: increase --time, or select "
+            "the run is incomplete, because time ran out before every cell was measured: increase --time, or select "
             "fewer implementations or test types"
         )
     elif info.status != "complete":

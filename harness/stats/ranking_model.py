@@ -52,7 +52,7 @@ class Standing(Record):
     estimate: Estimate  # median and interval of the row's metric
     position: int  # position in the order of point estimates, 1-based
     rank: RankInterval  # possible ranks
-    tie_group: int  # number of the tie group
+    tie_group: int  # tie group number
     to_reference: Ratio | None  # ratio of this row to the baseline
     to_best: Ratio | None  # ratio of this row to the best row of the table
 
@@ -69,7 +69,7 @@ class ClosedLoopLatency(Record):
 class Row(Record):
     """An implementation in a table."""
 
-    implementation: str  # name of the implementation
+    implementation: str  # implementation name
     load: Load | None = None  # load at which the row was measured; None if it was not measured
     throughput: Annotated[Standing | None, Field(alias="requests_per_second")] = None  # successful responses per second
     # Server's CPU time per response.
@@ -79,7 +79,7 @@ class Row(Record):
     # Time until the first successful response, median over processes.
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")] = None
     errors: int = 0  # number of errors in all trials of the row
-    flags: tuple[str, ...] = ()  # flags of validity checks, "not warmed up", "provisional", ...
+    flags: tuple[str, ...] = ()  # validity check flags, "not warmed up", "provisional", ...
     ranked: bool = True  # whether the row takes part in the ranking
     reason: str = ""  # why the row is not ranked, for example "verification failed" or "missing"
     trials: int = 0  # number of trials, including excluded trials
@@ -99,7 +99,7 @@ class Row(Record):
 class Table(Record):
     """The ranking of a test type at a load, or at the best load of each implementation if ``load`` is None."""
 
-    test_type: str  # name of the test type
+    test_type: str  # test type name
     load: Load | None  # load of all rows; None for the best load of each row
     rows: tuple[Row, ...]  # ranked rows by throughput, best first; then unranked rows
 
@@ -109,13 +109,13 @@ class TestTypeRanking(Record):
 
     __test__ = False  # prevents pytest from collecting the class
 
-    test_type: str  # name of the test type
+    test_type: str  # test type name
     headline: Table  # table that decides the ranking of the test type
     tables: tuple[Table, ...]  # one table per load
 
     @property
     def is_scenario(self) -> bool:
-        """True if the test type's loads are scenarios, that is, arrivals of use cases."""
+        """True if the test type's loads are scenarios, in which use cases arrive at given rates."""
         return any(isinstance(table.load, Scenario) for table in (self.headline, *self.tables))
 
 
@@ -126,7 +126,7 @@ class Score(Record):
     request by the implementation's.
     """
 
-    implementation: str  # name of the implementation
+    implementation: str  # implementation name
     throughput: Standing | None  # score by throughput; None if a scored test type is missing
     cpu: Standing | None  # score by CPU per request; None if a scored test type is missing
     ratios: dict[str, float]  # test type -> throughput relative to the baseline
@@ -144,14 +144,14 @@ class RatePoint(Record):
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
     # Maximum latency over all valid trials; more trials tend to have a larger maximum.
     maximum: Annotated[float | None, Field(alias="maximum_seconds")]
-    flags: tuple[str, ...] = ()  # flags of validity checks
+    flags: tuple[str, ...] = ()  # validity check flags
 
 
 class GoalRow(Record):
     """An implementation's capacity at the latency goal, and its latency at several rates."""
 
-    implementation: str  # name of the implementation
-    capacity: Standing | None  # requests/s, or the factor of a scenario
+    implementation: str  # implementation name
+    capacity: Standing | None  # capacity in requests/s, or a scenario's load factor
     above: float | None  # lowest rate or factor above the capacity that missed the goal; median over processes
     # Throughput in a closed loop, median over processes.
     closed_loop: Annotated[float | None, Field(alias="closed_loop_requests_per_second")] = None
@@ -164,7 +164,7 @@ class GoalRow(Record):
 class LatencyTable(Record):
     """A test type's ranking by the capacity at a latency goal."""
 
-    test_type: str  # name of the test type
+    test_type: str  # test type name
     goal: LatencyGoal  # latency goal that defines the capacity
     rows: tuple[GoalRow, ...]  # ranked rows, best first, then unranked rows
 
@@ -173,8 +173,8 @@ class ScenarioPoint(Record):
     """An implementation's response times for an operation of a use case, at a load factor."""
 
     factor: float  # factor by which the base arrival rates are multiplied
-    use_case: str  # name of the use case
-    operation: str  # name of the operation; empty for the whole use case, from the due time to the last response
+    use_case: str  # use case name
+    operation: str  # operation name; empty for the whole use case, timed from the due time to the last response
     # Percentile -> response time from the due time.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
     answered: int  # number of responses in all processes
@@ -188,8 +188,8 @@ class ScenarioRow(Row):
     response: Annotated[Standing | None, Field(alias="response_seconds")]
     # Percentile -> response time of the ranked operation.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
-    # CPU time per due arrival. The field has no default, so readers compute a ranking.json with the old field name
-    # again.
+    # CPU time per due arrival. The field has no default, so a ranking.json with the old field name is invalid, and
+    # readers compute the ranking again.
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")]
     # PostgreSQL's CPU time per due arrival; None if unknown.
     database_cpu_per_arrival: Annotated[Estimate | None, Field(alias="database_cpu_seconds_per_arrival")]
@@ -206,7 +206,7 @@ class ScenarioResults(Record):
     """Results of a scenario: tables by factor, capacities at the latency goal, and response times of all operations."""
 
     tables: tuple[ScenarioTable, ...]  # tables in order of the factor
-    goal: LatencyGoal | None = None  # latency goal of the capacity search; None without a search
+    goal: LatencyGoal | None = None  # latency goal of the capacity search; None if there was no search
     # Capacities as factors of the scenario: ranked rows, best first, then unranked rows.
     capacities: tuple[GoalRow, ...] = ()
     points: dict[str, tuple[ScenarioPoint, ...]] = Field(default_factory=dict)  # implementation -> points
@@ -215,13 +215,14 @@ class ScenarioResults(Record):
 class Ranking(Record):
     """The ranking of a run, which is the content of ranking.json."""
 
-    run_id: str  # id of the run
+    run_id: str  # run id
     scoring_version: int = SCORING_VERSION  # version of the ranking method
     reference: str | None  # baseline that ratios and scores refer to
     confidence: float = 0.95  # confidence level of the intervals
     leading: Quantity = "throughput"  # metric by which the summary orders implementations
     test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)  # test type -> ranking
     overall: tuple[Score, ...] = ()  # overall scores, best first
+    groups: dict[str, tuple[Score, ...]] = Field(default_factory=dict)  # group of test types -> scores, best first
     latency: dict[str, LatencyTable] = Field(default_factory=dict)  # test type -> table, for loads at given rates
     orders: ScenarioResults | None = None  # results of a scenario; None for a run without a scenario
     noise_floor: NoiseFloor | None = None  # noise floor of the machine; None if unknown

@@ -50,8 +50,8 @@ def alpha_at(rules: ProcessLimits, processes: int) -> float:
     """Return the part of the family-wise error that is available at a look after this number of processes.
 
     The error spent up to a look is proportional to the square of the number of processes (Kim & DeMets 1987, rho = 2).
-    Early looks thus decide only clear differences, and most of the error remains for the last look. For an interrupted
-    run that ended between two looks, use the later look.
+    Early looks thus decide only clear differences, and most of the error remains for the last look. If a run
+    was interrupted between two looks, use the later look.
     """
     counts = planned_looks(rules)
     index = next((i for i, look in enumerate(counts) if look >= processes), len(counts) - 1)

@@ -22,7 +22,7 @@ from scipy import linalg, special
 
 from harness.stats.variances import MIN_SERVERS_FOR_PRIOR, BoolArray, FloatArray, variance_outliers
 
-Merged = Literal["", "deployments", "parts"]  # origin of the columns in a table of several runs; "" for a single run
+Merged = Literal["", "deployments", "parts"]  # meaning of the columns in a table that merges runs; "" for a single run
 Position = tuple[int, int]  # number of the process or deployment, number of the round within it
 
 # Significance level of the F test for effects of process numbers. The level is high, because removing an effect that
@@ -189,8 +189,8 @@ def fit_process_values(
 def _columns_differ(rows_only: AdditiveFit, fitted: AdditiveFit) -> bool:
     """Return whether columns have effects, according to the F test of a two-way analysis of variance.
 
-    Do not use the test for a table with few rows, because it would depend on the differences that the table has to
-    decide.
+    Do not use the test for a table with few rows, because the result would depend on the differences that the table
+    has to decide.
     """
     before, after = rows_only.sum_of_squares, fitted.sum_of_squares
     df_before, df_after = float(rows_only.df.sum()), float(fitted.df.sum())

@@ -54,7 +54,7 @@ def verified_amounts(
 ) -> dict[VerdictKey, tuple[int, int]]:
     """Return the number of checks in the most thorough verification, and the number of checked responses under load.
 
-    A verdict without passed checks was shortened for publication, so its number of checks is unknown.
+    If a verdict lists no passed checks, it was shortened for publication, so the number of checks is unknown.
     """
     checks, responses = Counter[VerdictKey](), Counter[VerdictKey]()
     for verdict in verdicts:
@@ -86,7 +86,7 @@ def planned_loads(info: RunInfo, name: str, test_type: str) -> tuple[Load, ...]:
 
 
 def loads_without_figure(records: RunRecords, name: str, test_type: str) -> Iterator[tuple[Load, str]]:
-    """Yield each planned load without a valid trial, with the reason."""
+    """Yield each planned load that has no valid trial, and the reason."""
     own = [t for t in records.trials if (t.implementation, t.test_type, t.purpose) == (name, test_type, "measure")]
     tried, valid = {trial.load for trial in own}, {trial.load for trial in own if trial.rankable}
     for load in planned_loads(records.info, name, test_type):
@@ -95,7 +95,7 @@ def loads_without_figure(records: RunRecords, name: str, test_type: str) -> Iter
 
 
 def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processes: Sequence[ProcessRecord]) -> bool:
-    """Return whether the run's time was up before the first load at a given rate.
+    """Return whether the run reached its time limit before the first load at a given rate.
 
     The plan does not list these loads, because their rates depend on the measured throughput.
     """
@@ -125,8 +125,8 @@ def caveats(
 ) -> dict[VerdictKey, tuple[str, ...]]:
     """Return the deviations from tfb's rules in each implementation or measurement, by (implementation, test type).
 
-    Examples are TechEmpower's rules with the number of violated tfb rules, stand-in base images, container privileges,
-    and trials without checks of responses under load.
+    Examples are the use of TechEmpower's rules (with the number of violated tfb rules), stand-in base images, container
+    privileges, and trials in which responses were not checked.
     """
     results = [*_objections(trials)]
     results += [((one.implementation, one.test_type), result) for one in verdicts for result in one.results]

@@ -1,4 +1,4 @@
-"""Fits all tables of a metric in a run with a common prior of the variances, and ranks each table."""
+"""Fits a metric's tables, with variances moderated by a prior from all tables of the run, and ranks each table."""
 
 import math
 from collections import defaultdict
@@ -40,7 +40,7 @@ class ValueTables:
 
     @classmethod
     def of_run(cls, values: Mapping[Hashable, TableValues], info: RunInfo) -> "ValueTables":
-        """Return the tables of a run, which may be merged."""
+        """Return the tables of a run, whether merged or not."""
         return cls(values, deployment_by_process(info), joining_baseline(info))
 
     @classmethod
@@ -128,7 +128,7 @@ def estimate_rows(table: TableFit, compared: RowMeans) -> list[Estimate]:
 
 
 def estimate_from_processes(values: Mapping[int, float]) -> Estimate:
-    """Return the median of positive values, with a Student interval from these values alone."""
+    """Return the median of positive values, with a Student interval computed only from these values."""
     logs = np.log(list(values.values()))
     own = fit_additive(logs[None], columns=False)
     half_width = moderation.student_half_width(own.variance * own.leverage, own.df, CONFIDENCE)

@@ -54,7 +54,7 @@ class RecordedRatio:
 
 
 def ratios_of_run(folder: Path) -> Iterator[RecordedRatio]:
-    """Yield the ratio of each pair of implementations at each load of a run."""
+    """Yield a ratio for each pair of implementations at each load in a run."""
     records = store.read_run(folder)
     cells = collect_cells(records.trials)
     for metric in RUN_METRICS:
@@ -120,7 +120,7 @@ def contradictions(ratios: Sequence[RecordedRatio]) -> Iterator[tuple[RecordedRa
 def main(argv: Sequence[str] | None = None) -> int:
     """Print all contradictions. Return 1 if any of them is unexplained."""
     parser = argparse.ArgumentParser(prog="python -m harness.studies.consistency", description=__doc__)
-    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="folders of further runs")
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="folders of additional runs")
     options = parser.parse_args(argv)
     ratios = [*ratios_of_page(TECHEMPOWER_PAGE)]
     for results in sorted(ROUNDS.iterdir()):

@@ -37,11 +37,11 @@ class SimulatedRun:
     process: float = 0.046  # noise that differs between processes
     shared: float = 0.7  # share of a process's variance that is common to all test types
     window: float = 0.18  # noise that differs between windows
-    correlation: float = 0.6  # correlation of the noise of neighbouring windows
+    correlation: float = 0.6  # correlation of noise between neighbouring windows
     drift: float = 0.02  # step of a random walk between consecutive process numbers
     unlike: float = np.inf  # df of the scaled inverse chi² distribution of servers' variances; infinity: all equal
     heavy: bool = False  # whether window noise is heavy-tailed (Student's t with 5 df) instead of normal
-    lost: float = 0.0  # share of trials that validity checks exclude, but never a process's first trial
+    lost: float = 0.0  # share of trials that validity checks exclude; a process's first trial is never excluded
 
 
 def draw_run(world: SimulatedRun, generator: np.random.Generator) -> list[Logs]:
@@ -79,7 +79,7 @@ def _windows(world: SimulatedRun, servers: int, generator: np.random.Generator) 
 LEVEL = 0.05
 FOUR = tuple(np.log((1.0, 1.0, 1.1, 1.2)))
 TWO, THREE = (0.0, np.log(1.2)), (0.0, 0.0, np.log(1.2))
-# Noise of CPU per request in Round 1. Windows last 2 s, so processes x rounds x 4 s is the load of a pair.
+# Noise of CPU per request in Round 1. A window lasts 2 s, so measuring a pair takes processes x rounds x 4 s of load.
 ROUND_1 = SimulatedRun(truth=(0.0, np.log(1.1)), processes=15, process=0.031, window=0.085, correlation=0.0)
 EVEN = SimulatedRun(truth=FOUR, processes=1, window=0.05, correlation=0.0)  # one long trial per process
 
@@ -117,7 +117,7 @@ WORLDS: Mapping[str, SimulatedRun] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """Shares of simulated runs or pairs, in the order of the columns. A share without any pair is NaN."""
+    """Shares of simulated runs or pairs, in the order of the columns. A share is NaN if there are no pairs."""
 
     covered: float
     false: float
@@ -128,7 +128,7 @@ class Coverage:
 
     @property
     def cells(self) -> str:
-        """The result as columns of a Markdown table."""
+        """The result as cells of a row in a Markdown table."""
         return " | ".join("–" if np.isnan(share) else f"{share:.1%}" for share in astuple(self))
 
 

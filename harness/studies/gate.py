@@ -3,7 +3,7 @@
 Usage: ``python -m harness.studies.gate FILE``. In the slower version (head), one of three requests runs a loop that
 wastes CPU time. A session is a run of ``./tfb compare``, and FILE has a line for each session. For each service, a
 calibration session measures the cost of an iteration of the loop. Repeat the command to continue an interrupted study.
-With ``--busy 2``, two other programs work at intervals during each session. ``--summary`` only prints the table.
+With ``--busy 2``, two other programs use the CPU at intervals during each session. ``--summary`` only prints the table.
 
 With ``--releases``, the study compares pairs of library releases and writes Markdown reports to FILE. With ``--again``,
 FILE is the folder of a run with equal sides (``./tfb compare --results DIR``), from whose trials many sessions are
@@ -65,7 +65,7 @@ while True:
 
 @contextmanager
 def busy_machine(programs: int) -> Iterator[None]:
-    """Keep the machine busy with a number of programs until the block ends."""
+    """Run ``programs`` busy programs until the block ends."""
     with ExitStack() as stack:
         for number in range(programs):
             child = subprocess.Popen([sys.executable, "-c", BUSY_PROGRAM, str(number)])
@@ -155,7 +155,7 @@ def build_service(stack: str) -> Path:
 
 
 def write_service_file(stack: str, folder: Path, iterations: int) -> None:
-    """Write a tfb.toml, without a build command, that sets the number of loop iterations to ``iterations``."""
+    """Write a tfb.toml that sets the number of loop iterations to ``iterations`` and has no build command."""
     lines = (SERVICES / stack / FILE).read_text(encoding="utf-8").splitlines()
     service_lines = [line for line in lines if not line.startswith("build")]
     requests = (SERVICES / "requests.toml").read_text(encoding="utf-8")
@@ -165,7 +165,7 @@ def write_service_file(stack: str, folder: Path, iterations: int) -> None:
 
 
 def calibrated_turns(calibration: StudySession, share: int) -> int:
-    """Return the number of iterations that cost ``share`` percent of the request, from a calibration session."""
+    """Return how many iterations add ``share`` percent to the request's cost, according to a calibration session."""
     result = calibration.result
     values = next((r.values for r in result.requests if r.request == SLOWED), None) if result else None
     if not values or values[1] <= values[0] * 1.1:
@@ -184,10 +184,10 @@ def read_sessions(file: Path) -> list[StudySession]:
 
 
 def resample(records: RunRecords, processes: int, sessions: int = 200) -> Iterator[str]:
-    """Resample sessions from a run with equal sides and yield one line per share with the detections.
+    """Resample sessions from a run with equal sides. For each injected share, yield a line with the detections.
 
     Each session draws ``processes`` processes of the run, and assigns base, the control copy and head to the sides at
-    random. To simulate a slowdown under the machine's real noise, the session increases head's cost of the request
+    random. To simulate a slowdown under the machine's real noise, the session increases the cost of head's request
     ``SLOWED`` by the share.
     """
     processes_in_run = sorted({trial.process for trial in records.trials})
@@ -244,9 +244,9 @@ def main() -> None:
     parser.add_argument("file", type=Path, help="file with one line per session; recorded sessions are not repeated")
     parser.add_argument("--stacks", nargs="+", default=list(STACKS), choices=STACKS)
     parser.add_argument("--shares", nargs="+", type=int, default=list(SHARES), choices=SHARES, help="percent")
-    parser.add_argument("--sessions", type=int, default=20, help="per stack and share")
+    parser.add_argument("--sessions", type=int, default=20, help="number of sessions per stack and share")
     parser.add_argument("--busy", type=int, default=0, help="programs that keep the machine busy during each session")
-    parser.add_argument("--summary", action="store_true", help="print the table of recorded sessions only")
+    parser.add_argument("--summary", action="store_true", help="only print the table of recorded sessions")
     parser.add_argument("--time", default="5m")
     parser.add_argument("--again", type=int, metavar="PROCESSES", help="resample sessions of this size from a run")
     parser.add_argument("--releases", action="store_true", help="compare releases of libraries")

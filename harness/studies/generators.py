@@ -47,7 +47,7 @@ def measure(runtime: LocalRuntime, generator: LoadGenerator, load: LoadRun) -> t
 
 
 def run_turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[str, float]:
-    """Run both generators in turns. Return medians over turns of the CPU time per request and of the ratios."""
+    """Run both generators alternately. Return the medians of the CPU times per request and of the turns' ratios."""
     runtime = LocalRuntime(work=Path(), other_cpus=cpus[-1:])  # a closed loop writes no files to ``work``
     generators = {name: GENERATORS[name](runtime) for name in ("wrk", "loadgen")}
     measurements: dict[str, list[tuple[float, float]]] = {name: [] for name in generators}

@@ -1,4 +1,4 @@
-"""MkDocs hooks that add pages from outside docs/ to the site, and point links to other files to the repository."""
+"""MkDocs hooks that add pages from outside docs/ to the site, and rewrite links to other repository files as URLs."""
 
 import posixpath
 import re
@@ -35,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Adapt the relative links of a page, which are valid in the repository, to the site."""
+    """Convert a page's relative links, which are valid in the repository, to links that are valid on the site."""
     del files
     page_path = page.file.src_uri
     source = next((name for name, target in OUTSIDE.items() if target == page_path), f"docs/{page_path}")

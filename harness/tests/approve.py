@@ -1,4 +1,4 @@
-"""Compares computed values with approved files, which people have reviewed.
+"""Compares computed values with approved files, which a person has reviewed.
 
 The command ``TFB_APPROVE=1 pytest harness/tests/…`` rewrites the files in harness/tests/approved. Review the diff
 before you commit it.
@@ -86,7 +86,7 @@ def _wrapped(line: str) -> str:
 
 
 def _rounded(line: str, approved: str) -> str:
-    """Return the line, with the approved line's numbers if the numbers differ only by rounding."""
+    """Return the line with each number replaced by the approved line's number if the two differ only by rounding."""
     numbers = NUMBER.findall(approved)
     if len(numbers) != len(NUMBER.findall(line)):
         return line

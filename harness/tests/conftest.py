@@ -44,7 +44,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Skip tests whose engine, tool or extra is missing. The reason names a remedy."""
+    """Skip tests that need a missing engine, tool or extra. The skip reason names a remedy."""
     lacks_engine = any(item.get_closest_marker("docker") for item in items) and not requirements.engine_responds()
     for item in items:
         removed = [
@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Exempt imported modules and collected tests from garbage collection, because they live until the end."""
+    """Exempt imported modules and collected tests from garbage collection. They live as long as the process."""
     gc.disable()
     try:
         return (yield)
@@ -89,7 +89,7 @@ def pytest_make_collect_report(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Report the skipped tests and the reasons to ``./tfb check``."""
+    """Report skipped tests and their reasons to ``./tfb check``."""
     target = os.environ.get("TFB_SKIPPED")
     if target is None:
         return
@@ -104,7 +104,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedDatabase]:
-    """Start a PostgreSQL server that counts statements, and share it between tests."""
+    """Start a PostgreSQL server that counts statements. All tests share it."""
     tool = toolchain.find_tool("postgres")
     if tool is None:
         pytest.skip("no PostgreSQL server on this machine")

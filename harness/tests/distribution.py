@@ -6,8 +6,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 DATABASE_GROUP = "of a database"
 GROUPS = {  # group -> prefixes of test ids; the first matching group applies
-    # Tests that start PostgreSQL. There are several groups, because a single group would keep a process busy until the
-    # end.
+    # Tests that start PostgreSQL. In a single group, they would all run in the same process, which would finish last.
     "of honest servers": ("harness/tests/verify/test_honest.py::test_an_honest_variant",),
     "of honest order services": ("harness/tests/verify/test_honest.py", "harness/tests/verify/test_order_evidence.py"),
     DATABASE_GROUP: (
@@ -28,7 +27,7 @@ GROUPS = {  # group -> prefixes of test ids; the first matching group applies
             for name in ("a_comparison_hides", "a_service_cannot", "a_value_reaches")
         ),
     ),
-    # Tests that share a run of a minute.
+    # Tests that share a single run, which takes a minute.
     "of a run of failures": tuple(
         f"harness/tests/faults/test_servers.py::test_{name}"
         for name in ("working_servers", "each_failure", "no_process")
@@ -39,10 +38,10 @@ GROUPS = {  # group -> prefixes of test ids; the first matching group applies
     ),
     # Tests of complete implementations, which run one at a time.
     "of real servers": ("harness/tests/e2e/",),
-    # Tests that share runs, which each test process would have to create again.
+    # Tests that share generated runs. Otherwise, each test process would have to generate them.
     "of the runs of the dashboard": ("harness/tests/dashboard/", "harness/tests/extras/site/"),
 }
-LEFTOVERS = "of leftovers"  # these tests remove leftovers of all tests, so they may not run concurrently
+LEFTOVERS = "of leftovers"  # these tests remove every test's leftovers, so they must not run concurrently
 LEFTOVER_TESTS = re.compile(r"harness/tests/faults/test_surroundings\.py::test_\w*leftovers")
 
 

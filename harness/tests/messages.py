@@ -1,4 +1,4 @@
-"""Lists the product's messages: ``python -m harness.tests.messages`` prints file, line and text of each message."""
+"""Lists tfb's messages: ``python -m harness.tests.messages`` prints each message with file and line."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ CODE = re.compile(r"^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|FROM |import |
 COMMAND = re.compile(r"(?<![\w/])\./tfb\b")
 # Modules whose docstrings are help texts.
 VERB_MODULE = re.compile(r"harness/(cli/\w+|extras/\w+/(cli|init|history))\.py")
-WORD = re.compile(r"--?[a-z][\w=-]*|[A-Z]+(_[A-Z]+)*|\{\}")  # a word that can belong to a command within a sentence
+WORD = re.compile(r"--?[a-z][\w=-]*|[A-Z]+(_[A-Z]+)*|\{\}")  # a word that may continue a command within a sentence
 
 
 def messages() -> Iterator[Text]:

@@ -23,7 +23,7 @@ from harness.records.run_records import RunRecords
 
 MAX_MEMORY = 300 * 2**20  # memory limit of a command in bytes
 STATUSES = (0, 1, 2, 3, 4, 130)
-READY_SECONDS = 6  # time limit of a server's start, instead of the usual minute
+READY_SECONDS = 6  # time limit for a server's start, instead of the usual minute
 MAX_PATIENCE = 5.0
 GONE_SECONDS = 30.0  # time limit for processes and folders to disappear after tfb was killed
 PROFILE = """
@@ -57,11 +57,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def patience() -> float:
-    """Return the factor for time limits on a busy machine: the number of runnable processes per CPU."""
+    """Return the factor for time limits on a busy machine: the load average per CPU, from 1 to MAX_PATIENCE."""
     return min(MAX_PATIENCE, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
-# Call tfb as a user would, except for a shorter time limit for servers that do not respond.
+# Run tfb as a user would, but with a shorter time limit for servers that do not respond.
 PROGRAM = (
     f"{HEARS_INTERRUPTS}"
     "import runpy, harness.runtime.readiness as readiness\n"
@@ -72,7 +72,7 @@ PROGRAM = (
 
 @dataclass(frozen=True, kw_only=True)
 class CommandResult:
-    """The result of a command."""
+    """A finished command's exit status, output and peak memory."""
 
     status: int  # exit status; negative if a signal ended the command
     stdout: str
@@ -85,7 +85,7 @@ class CommandResult:
         return self.stdout + self.stderr
 
     def says(self, *words: str) -> "CommandResult":
-        """Assert that the command printed all of the texts."""
+        """Assert that the command printed all the given texts."""
         unwrapped = self.text.replace("\n", "")  # a console of 80 columns can break lines anywhere
         missing = [word for word in words if word not in self.text and word not in unwrapped]
         assert not missing, f"does not say {missing}: {self.text.strip()[-600:]}"
@@ -97,7 +97,7 @@ class CommandResult:
         return self
 
     def judged(self) -> "CommandResult":
-        """Assert that the command printed no traceback and no control character, and stayed within the limits."""
+        """Assert that the command printed no traceback and no control character, and used less than MAX_MEMORY."""
         assert "Traceback" not in self.text, self.text.strip()[-900:]
         assert "internal error in tfb" not in self.text, self.text.strip()[-600:]
         assert self.status in STATUSES, f"exit status {self.status}: {self.text.strip()[-300:]}"
@@ -126,7 +126,7 @@ class Scene:
     # ---- implementations ---------------------------------------------------------------------------------------------
 
     def add(self, name: str, behaviour: str = "good", **local: object) -> None:
-        """Add an implementation with a behaviour of ``doubles.fake``; ``local`` changes the local block."""
+        """Add an implementation with a behaviour from ``doubles.fake``; ``local`` changes the local block."""
         run = [sys.executable, "-m", "harness.tests.doubles.fake", "--behaviour", behaviour]
         block = {"run": run, "env": {"PYTHONPATH": str(REPOSITORY)}, **local}
         urls = {"json_url": "/json", "plaintext_url": "/plaintext"}
@@ -134,7 +134,7 @@ class Scene:
         self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
 
     def image(self, name: str, behaviour: str = "good", dockerfile: str = DOCKERFILE) -> None:
-        """Add an implementation in Perl with a Dockerfile, and run all implementations in Docker from now on."""
+        """Add a Perl implementation with a Dockerfile. From now on, all runs use Docker."""
         self.runtime = "docker"
         # Without a local block, tfb would run the implementation with TechEmpower's settings.
         entry = {"language": "Perl", "json_url": "/json", "docker_cmd": behaviour, "local": {"run": ["false"]}}
@@ -143,7 +143,7 @@ class Scene:
         (path.parent / "server.pl").write_bytes(SERVER.read_bytes())
 
     def containers(self, *more: str) -> list[str]:
-        """Return the container ids of the newest run."""
+        """Return the ids of the newest run's containers."""
         return docker("ps", "--all", "--quiet", "--filter", f"label=org.tfb.run={self.folder().name}", *more).split()
 
     def write(self, folder: str, data: bytes) -> Path:
@@ -160,13 +160,13 @@ class Scene:
     # ---- commands ----------------------------------------------------------------------------------------------------
 
     def tfb(self, *words: str | bytes, before: Sequence[str] = (), **options: object) -> CommandResult:
-        """Run ``./tfb`` until it exits. ``before`` precedes the command, for example with a wrapper program."""
+        """Run ``./tfb`` until it exits; ``before`` is a prefix of the command, for example a wrapper program."""
         return self.run([*before, sys.executable, "-c", PROGRAM, *words], **options)  # type: ignore[arg-type]
 
     def run(
         self, command: Sequence[str | bytes], env: Mapping[str, str] | None = None, seconds: float = 100
     ) -> CommandResult:
-        """Run a command until it exits, and assert the properties that all tfb commands have (``judged``)."""
+        """Run a command until it exits, and assert the properties that every command must have (``judged``)."""
         out, err = self.root / ".stdout", self.root / ".stderr"
         environment = {**self.environment, **(env or {})}
         with out.open("wb") as stdout, err.open("wb") as stderr:
@@ -216,7 +216,7 @@ class Scene:
         self, words: Sequence[str], when: Callable[[], bool], strike: "Callable[[subprocess.Popen[bytes]], object]",
         within: float = 60,
     ) -> CommandResult:  # fmt: skip
-        """Start a run, call ``strike`` as soon as ``when`` is true, and wait for the end of the run."""
+        """Start a run, call ``strike`` as soon as ``when`` returns True, and wait until the run exits."""
         run = self.started(*words)
         try:
             self.until(lambda: when() or run.poll() is not None, "the moment", within)
@@ -231,7 +231,7 @@ class Scene:
         assert not (left := self.left(run.pid)), f"left: {left}"
         return result
 
-    # ---- what a run does and leaves ----------------------------------------------------------------------------------
+    # ---- a run's progress, leftovers and records ---------------------------------------------------------------------
 
     def at(self, stage: str) -> Callable[[], bool]:
         """Return a function that returns whether the newest run has reached this stage."""
@@ -244,14 +244,14 @@ class Scene:
         return document
 
     def until(self, when: Callable[[], bool], what: str, seconds: float = 60) -> None:
-        """Wait until a condition is true."""
+        """Wait until ``when`` returns True, for at most ``seconds``; ``what`` describes the condition."""
         end = time.monotonic() + seconds * patience()
         while not when():
             assert time.monotonic() < end, f"after {seconds:.0f} s still not: {what}; {self.log()[-600:]}"
             time.sleep(0.02)
 
     def left(self, pid: int) -> list[str]:
-        """Return the processes and scratch folders that remain after tfb has ended and the time limit has passed."""
+        """Return the processes and scratch folders that remain GONE_SECONDS after tfb (``pid``) has exited."""
         until = time.monotonic() + GONE_SECONDS * patience()
         while leftovers := [p.info["name"] for p in started_by(pid)] + [
             path.name for path in self.scratch.glob("tfb-*")
@@ -270,7 +270,7 @@ class Scene:
         return store.read_run(self.folder())
 
     def measured(self) -> set[str]:
-        """Return the implementations that have a valid trial."""
+        """Return the implementations with a valid trial."""
         return {trial.implementation for trial in self.records().trials if trial.rankable}
 
     def why_failed(self, name: str) -> str:
@@ -290,7 +290,7 @@ class Scene:
 
 
 def script(path: Path, body: str) -> Path:
-    """Write an executable shell script, and create the folder."""
+    """Write an executable shell script, and create the folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
     path.chmod(0o755)
@@ -312,10 +312,10 @@ def docker(*words: str) -> str:
 
 
 def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
-    """Return the exit status and the peak memory in bytes. Kill the command at the time limit."""
+    """Wait for a command, and stop it after ``seconds``; return the exit status and the peak memory in bytes."""
     until, peak = time.monotonic() + seconds * patience(), 0
     while child.poll() is None:
-        peak = max(peak, _peak_bytes(child.pid))  # the kernel's figure would include child processes
+        peak = max(peak, _peak_bytes(child.pid))  # not from wait4(2), which would include child processes
         if time.monotonic() > until:
             child.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Every group of the distribution matches existing tests, so renaming a test cannot silently empty a group."""
+"""Every group in ``distribution.GROUPS`` matches existing tests, so renaming a test cannot silently empty a group."""
 
 import ast
 from collections.abc import Iterator

@@ -8,7 +8,7 @@ from cyclopts import CycloptsError
 from harness.cli.verbs import REPLACED, VERBS, application
 from harness.tests.messages import messages, suggested_commands
 
-# Values of placeholders. All other placeholders, and values of f-strings, become names.
+# Placeholder -> valid value. Other placeholders, and values of f-strings, are replaced by "name".
 VALUES = {"PERCENT": "5", "SECONDS": "5", "N": "5", "PORT": "80", "TIME": "5m", "MINUTES": "5m", "{}m": "5m"}
 
 
@@ -24,7 +24,7 @@ def suggestions() -> list[tuple[str, list[str]]]:
 
 
 def parse_error(arguments: list[str]) -> str:
-    """Return the reason why the parser rejects a command, or an empty text."""
+    """Return why the parser rejects a command, or "" if the command is valid."""
     # Reduce optional flags and choices to a single word.
     arguments = [word.removesuffix("{}").partition("|")[0] or word for word in arguments]
     known = [VALUES.get(word, "name" if re.fullmatch(r"[A-Z]+|\{\}", word) else word) for word in arguments]

@@ -1,4 +1,4 @@
-"""Names are unique, so that a search for a class or a module finds a single definition."""
+"""Names are unique, so a search for a class or a module finds a single definition."""
 
 import ast
 from collections import defaultdict
@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.paths import REPOSITORY
 
 HARNESS = REPOSITORY / "harness"
-# By convention, each package may have one of these.
+# By convention, every package may contain modules with these names.
 SHARED_MODULES = frozenset({"__init__.py", "cli.py", "registry.py"})
 SHARED_TEST_MODULES = frozenset({"__init__.py", "conftest.py"})
 

@@ -1,4 +1,4 @@
-"""Files shared by several implementations are identical copies, so that a correction reaches all copies."""
+"""Files shared by several implementations are identical copies, so a fix must be applied to all copies."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ RUST = ("Rust/actix-web", "Rust/axum", "Rust/ntex")
 SHARED = {
     "FanOut.java": [f"Java/{name}" for name in RECORDS],
     "Message.java": [f"Java/{name}" for name in RECORDS],
-    # Quarkus also has these classes as entities of an object mapper.
+    # In Quarkus, these classes are entities of an object mapper instead.
     "Fortune.java": [f"Java/{name}" for name in RECORDS if name != "quarkus"],
     "World.java": [f"Java/{name}" for name in RECORDS if name != "quarkus"],
     "FortunesPage.java": ["Java/helidon", "Java/micronaut", "Java/vertx-virtual", *VERTX, *BLOCKING],
@@ -40,13 +40,14 @@ SHARED = {
     "start.sh": [*NODE, "JavaScript/express-orders"],
     ".npmrc": ["JavaScript/es4x", *NODE, "JavaScript/express-orders", "TypeScript/hono"],
     "rustfmt.toml": [*RUST, "Rust/floor"],
-    **dict.fromkeys(("database.rs", "random.rs", "settings.rs", "upstream.rs", "templates/fortunes.html"), RUST),
+    **dict.fromkeys(("database.rs", "random.rs", "upstream.rs", "templates/fortunes.html"), RUST),
     **dict.fromkeys(("cache.go", "database.go", "outages.go", "random.go", "settings.go", "upstream.go"), GO),
     "fortunes.html": GO,
+    "settings.rs": ("Rust/actix-web", "Rust/ntex"),
     "database.py": ["Python/fastapi", "Python/starlette"],
     **dict.fromkeys(("build.sh", "draws.py"), PYTHON),
 }
-# These files of Vert.x 4 differ from Vert.x 5, as its README explains. All other Java files are identical.
+# vertx-web-4's README explains why these files differ from vertx-web's. All other Java files are identical.
 DIFFERENT = {"Main.java", "ServerVerticle.java", "WorldSelect.java", "WaitingHandlers.java"}
 
 
@@ -71,7 +72,7 @@ def test_vertx_generations_share_their_code() -> None:
 
 
 def test_development_lock_contains_the_product_lock() -> None:
-    """The launcher installs only the development lock for ``./tfb check``."""
+    """For ``./tfb check``, the launcher installs only the development lock, so that must include the product's."""
     product, development = (
         dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (REPOSITORY / name).read_text(), re.MULTILINE))
         for name in ("requirements.lock", "requirements-dev.lock")

@@ -1,4 +1,4 @@
-"""Texts and names use the terms of the style guide's glossary, as far as a program can decide."""
+"""Texts and names use the terms of the style guide's glossary, as far as patterns can detect."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from harness.paths import REPOSITORY
 from harness.tests.vocabulary import product_files, texts, words
 
 GATE = "harness/extras/gate/"
-# Pattern in texts -> (term to use, phrases and files in which the word has a different meaning).
+# Pattern in texts -> (term to use instead, phrases and files in which the word has another meaning).
 TERMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     r"\blaps?\b": ("round", ()),
     r"\breplicates?\b": ("process", ()),

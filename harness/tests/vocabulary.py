@@ -80,7 +80,7 @@ def _message(node: ast.AST) -> str | None:
 
 
 def _part(part: ast.expr) -> str:
-    """Return the text of an f-string's part. Values become ``{}``, except for the name of the program."""
+    """Return the text of an f-string's part. A value becomes ``{}``, except that PROGRAM becomes ``./tfb``."""
     if isinstance(part, ast.Constant):
         return str(part.value)
     is_program = (

@@ -1,1 +1,1 @@
-"""Verification of servers: gathers evidence about a server, and judges the evidence with checks."""
+"""Verifies servers: gathers evidence about a server, and runs checks on the evidence."""

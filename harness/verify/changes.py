@@ -25,11 +25,11 @@ from harness.verify.checks.evidence import (
 from harness.verify.database_tables import DatabaseTables, TableChange, parse_table_text
 
 # Each change affects only some rows, to limit the load on the database. Changes are so frequent that a row
-# which the server read before the request is probably outdated.
+# read before the request, for example into a cache, is probably outdated.
 INTERVAL_SECONDS = (0.1, 0.4)  # shortest and longest time between two changes, or between two snapshots
 MEAN_CHANGES = 12  # mean number of changes or snapshots per load; longer loads therefore have longer intervals
-# First words of changed fortunes. Each word moves the fortune to a different row. A server that ignores case puts
-# fortunes with lower-case words into the wrong row.
+# First words of changed fortunes. Each word sorts to a different position on the page. A server that ignores case puts
+# fortunes with lower-case words at the wrong position.
 BEGINNINGS = ("<b>", "<u>", "Accept", "basic", "Debug", "errors", "Few", "zero")
 
 
@@ -38,7 +38,7 @@ def build_history(
 ) -> TableHistory:
     """Return the versions of the tables: ``first``, then a version for each change.
 
-    ``slack`` is the error of the exchanges' timestamps in seconds.
+    ``slack`` is the uncertainty of the exchanges' timestamps in seconds.
     """
     history = {name: [TableVersion(rows=table)] for name, table in first.items()}
     for change in changes:
@@ -48,11 +48,11 @@ def build_history(
 
 
 class ConcurrentChanges:
-    """A context manager that changes the rows that a test type reads, or takes snapshots of the rows that it writes.
+    """A context manager that changes the rows that a test type reads, or takes snapshots if the test type writes rows.
 
-    On exit, it restores the fortunes and, with ``put_back``, also the world tables. Changes require an administrator
-    connection; snapshots do not. If a change or a snapshot failed, the exit raises psycopg.Error, because the responses
-    can no longer be checked.
+    On exit, it restores the fortunes and, if ``put_back`` is set, also the world tables. Changes require an
+    administrator connection; snapshots do not. If a change or a snapshot failed, the exit raises psycopg.Error, because
+    the responses can no longer be checked.
     """
 
     def __init__(

@@ -53,14 +53,14 @@ class DatabaseTables:
         self._clock_lead = (float("-inf"), float("inf"))  # bounds in seconds; infinite before ``compare_clocks``
 
     def compare_clocks(self) -> None:
-        """Measure the offset between the database's clock and this process's clock. Load makes the result inexact."""
+        """Measure the offset between the database's and this process's clock. Under load, the result is inexact."""
         self._clock_lead = clock_lead_bounds(lambda: float(self.connection.execute(CLOCK).fetchall()[0][0]))
 
     def commit(self, *statements: sql.Composed) -> tuple[list[list[tuple[int, int]]], tuple[float, float]]:
         """Execute statements in a transaction. Return their rows, and when the changes became visible (epoch seconds).
 
         The database, not tfb, reads the clock before and after the commit, so the interval contains no round trip.
-        Raises psycopg.Error if a statement failed, and no row was changed.
+        If a statement fails, no row is changed, and psycopg.Error is raised.
         """
         batch = sql.SQL("; ").join((sql.SQL("BEGIN"), *statements, CLOCK, sql.SQL("COMMIT"), CLOCK))
         started_at = time.time()
@@ -161,15 +161,16 @@ class DatabaseTables:
 
     @contextmanager
     def moved_rows(self, database: DatabaseAddress) -> Iterator[Mapping[str, Mapping[int, tuple[int, int]]]]:
-        """Move about half of the rows to other pages until the block ends. Requires an administrator connection.
+        """Move about half of the rows to other pages, and keep the old versions until the block ends.
 
-        A second session holds a snapshot from before the move. PostgreSQL therefore keeps the old versions, and an
-        index scan for a row also visits them. The server cannot see which rows need more pages than others.
+        Requires an administrator connection. A second session holds a snapshot from before the move. PostgreSQL
+        therefore keeps the old versions, and an index scan for a row also visits them. The server cannot see which
+        rows need more pages than others.
 
         Yields:
-            For each table and id, the number of table pages that an index scan touches. The first number counts all
-            pages with versions of the row. The second counts only the pages up to the current version, where a scan
-            for a single row ends.
+            For each table and id, two numbers of table pages. The first counts all pages with versions of the row. An
+            index scan touches these pages. The second counts only the pages up to the current version, where a scan
+            for a single row stops.
         """
         ids = random.Random().sample(range(1, HIGHEST_ID + 1), HIGHEST_ID // 2)
         self.vacuum()
@@ -201,12 +202,12 @@ class DatabaseTables:
 
     @contextmanager
     def injected_fortunes(self) -> Iterator[dict[int, str]]:
-        """Add fortunes and change an old fortune in both tables until the block ends. Requires an administrator.
+        """Add fortunes and change an existing fortune in both tables, and undo this at the end of the block.
 
-        One new message sorts between existing messages. It contains all characters that HTML escapes, repeated spaces,
-        accents, and characters outside the Basic Multilingual Plane. The length is random, because a server's buffer
-        may be too small for long messages. The other new messages sort differently if a server sorts by locale or
-        ignores case.
+        Requires an administrator connection. The first new message sorts between existing messages. It contains all
+        characters that HTML escapes, repeated spaces, accents, and characters outside the Basic Multilingual Plane. The
+        length is random, because a server's buffer may be too small for long messages. The other new messages sort
+        differently if a server sorts by locale or ignores case.
 
         Yields:
             All messages by id.

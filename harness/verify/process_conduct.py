@@ -44,7 +44,7 @@ def verify_conduct(
 
 
 def read_folder(implementation: Implementation, *, strict: bool) -> FolderFacts | None:
-    """Return facts about an implementation's files. Without ``strict``, return None for folders outside tfb's tree."""
+    """Return facts about an implementation's files. Unless ``strict``, return None for folders outside tfb's tree."""
     local = implementation.local
     if local is None or not (strict or is_own_tree(implementation.folder.parent.parent)):
         return None
@@ -145,7 +145,7 @@ def _in_context(folder: Path, source: str) -> bool:
     if path in ("", "."):
         return True
     if ".." in PurePosixPath(path).parts:
-        return False  # container engines refuse paths outside the build context
+        return False  # container engines reject paths outside the build context
     try:
         return (folder / path).exists() or any(folder.glob(path))
     except (ValueError, IndexError, NotImplementedError, OSError):

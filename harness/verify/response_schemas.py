@@ -135,7 +135,7 @@ class SchemaValidator:
 
 
 class _EndedError(Exception):
-    """The child process ended before it sent a result."""
+    """The child process exited before it sent a result."""
 
 
 def _to_mismatch(result: dict[str, str] | None) -> SchemaMismatch | None:

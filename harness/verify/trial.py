@@ -51,7 +51,7 @@ MAX_ROWS = 6_000
 MAX_WRITTEN_ROWS = 8_000  # all responses of a load are checked if it writes at most this many rows
 RECORDED_PER_CHECKED = 4  # maximum ratio of responses that the generator records to responses that tfb checks
 MAX_FILE_BYTES, MAX_SERVICE_FILE_BYTES = 16 << 20, 48 << 20
-DEFAULT_ROW_RATE = 50_000.0  # assumed rows per second before the rate of a server has been measured
+DEFAULT_ROW_RATE = 50_000.0  # assumed rows per second until the server's rate has been measured
 # Assumed requests per second of a service. If the service is faster, the generator lowers the sampled share.
 DEFAULT_SERVICE_RATE = 2_000.0
 CACHE_SECONDS = 10.0  # maximum time for which a server may cache a row
@@ -63,7 +63,7 @@ def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float |
     ``rate`` is the expected number of requests per second, or None if it is unknown.
     """
     rows = load.queries or (SEEDED_FORTUNES if test_type.response_shape == "page" else 1)
-    default_rate = DEFAULT_SERVICE_RATE if test_type.requests else DEFAULT_ROW_RATE / rows
+    default_rate = DEFAULT_SERVICE_RATE if test_type.requests or test_type.draws_requests else DEFAULT_ROW_RATE / rows
     rate = load.rate if isinstance(load, OpenLoop) else rate
     expected = max(1.0, (default_rate if rate is None else rate) * seconds)
     if test_type.writes_database and rate is not None and expected * rows <= MAX_WRITTEN_ROWS:
@@ -206,6 +206,15 @@ class TrialVerification:
                 responses_file, self.context.database, self._extension_state
             )
             results = run_checks(evidence)
+        elif counts and self._test_type.protocol == "websocket":  # the generator has compared every echo
+            evidence = Evidence(
+                test_type=self._test_type.name,
+                rules=self.context.server.implementation.rules,
+                thorough=False,
+                under_load=True,
+                request_counts=counts,
+            )
+            results, checked = run_checks(evidence), counts.received
         elif counts and responses_file:
             evidence = self._evidence(counts, responses_file)
             results, checked = run_checks(evidence), len(evidence.concurrent)

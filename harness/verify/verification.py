@@ -33,7 +33,7 @@ from harness.verify.database_tables import DatabaseTables, open_tables
 FRESH_CONNECTIONS = 24  # new connections, with two requests each, to find a single defective worker process
 CHANGED_ROWS = HIGHEST_ID // 2  # number of rows that tfb changes after the server's first requests
 REQUESTS_BEFORE_CHANGE, REQUESTS_AFTER_CHANGE = 3, 30  # requests on each connection
-PAGE_COUNTS = 40  # requests whose pages are counted
+PAGE_COUNTS = 40  # number of update requests for which tfb counts the pages that the SELECTs touch
 # Range of the random number of rows in these requests, because a server could recognise a fixed number.
 ROWS_PER_PAGE_COUNT = (6, 12)
 SNAPSHOTS_OF_UPDATES = 10  # number of update requests after which tfb takes a snapshot of the tables
@@ -60,7 +60,7 @@ FRAMING_MARGIN = 1.0  # bytes; Content-Length or a chunk's size may have a digit
 
 
 def rows_variant(count: int) -> QueryVariant:
-    """Return an ordinary request for ``count`` rows."""
+    """Return the variant that requests ``count`` rows."""
     return QueryVariant(name=f"{count} rows", suffix=f"{count}", count=count)
 
 
@@ -118,7 +118,7 @@ class EvidenceGatherer:
     def response_size(self, queries: int | None) -> tuple[float, float] | None:
         """Return bounds on the mean response size (bytes on the wire) of loads that request ``queries`` rows.
 
-        If no earlier request was for this number of rows, send two more. The size of rows varies with the number of
+        If no earlier request asked for this number of rows, send two. The size of rows varies with the number of
         digits in their values. The bounds are therefore the measured size without these digits, plus the expected
         number of digits, with a margin for chance. If a response has no rows, there is no margin.
 
@@ -141,7 +141,7 @@ class EvidenceGatherer:
         middle, margin = values * MEAN_DIGITS, values * DIGITS_MARGIN + FRAMING_MARGIN if values else 0.0
         return min(fixed) + middle - margin, max(fixed) + middle + margin
 
-    # ---- kinds of test types -----------------------------------------------------------------------------------------
+    # ---- test types --------------------------------------------------------------------------------------------------
 
     def _gather_reads(self, tables: DatabaseTables | None) -> None:
         evidence = self.evidence
@@ -176,7 +176,7 @@ class EvidenceGatherer:
             change = tables.change_rows(CHANGED_ROWS, random.Random())
             send_on_all(REQUESTS_AFTER_CHANGE)
         self.evidence.history = build_history(first, [change])
-        tables.restore_world(first)  # because a server that fills a cache only once still has the old rows
+        tables.restore_world(first)  # a server that fills its cache only once still returns the old rows
         tables.vacuum()
 
     def _gather_updates(self, tables: DatabaseTables | None, database: DatabaseAddress | None) -> None:

@@ -53,7 +53,7 @@ def retry_on_clock_jump(verify: Callable[P, T]) -> Callable[P, T]:
 
 
 class Verifier:
-    """A verifier that runs the checks in docs/requirements.md. It waits ``timeout`` seconds for each response."""
+    """A verifier that runs the checks in docs/requirements.md. It waits up to ``timeout`` seconds for each response."""
 
     def __init__(self, timeout: float = wire.TIMEOUT_SECONDS) -> None:
         self._timeout = timeout
@@ -156,8 +156,8 @@ def _probe_connection_limits(client: Client) -> list[Exchange]:
         [PLAIN] * (CONCURRENT_CONNECTIONS * REQUESTS_PER_CONNECTION), CONCURRENT_CONNECTIONS
     )
     with ReconnectingConnection(client) as single:
-        # More requests than usual limits per connection: 10 in Puma while other clients wait, 100 in Tomcat and Apache,
-        # and 1,000 in nginx.
+        # Exceed the usual limits on requests per connection: 10 in Puma while other clients wait, 100 in Tomcat and
+        # Apache, and 1,000 in nginx.
         for _ in range(1001):
             exchanges.append(single.send(PLAIN))
             if exchanges[-1].response is None or exchanges[-1].closed or exchanges[-1].reconnected:

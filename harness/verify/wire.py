@@ -1,6 +1,6 @@
 """A strict HTTP/1.1 client on a raw socket, which accounts for every byte of a response and can send any request.
 
-HTTP libraries repair, hide or refuse violations that verification must detect: a body longer than Content-Length, a
+HTTP libraries repair, hide or reject violations that verification must detect: a body longer than Content-Length, a
 second response in the same segment, or a header line without a colon. Grammar and framing follow RFC 9112.
 """
 
@@ -24,7 +24,7 @@ MAX_HEAD_BYTES = 256 * 1024  # bytes of the status line and the header section
 MAX_LINE_BYTES = 8 * 1024  # bytes of a chunk's size line, or of a trailer line
 MAX_INTERIM_RESPONSES = 8  # maximum number of 1xx responses before the final response
 MAX_SERVICE_BODY_BYTES = 16 * 1024 * 1024  # maximum size of a service's responses
-MAX_UNSOLICITED_BYTES = 64 * 1024  # further unsolicited bytes are discarded
+MAX_UNSOLICITED_BYTES = 64 * 1024  # unsolicited bytes beyond this limit are discarded
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?\Z")
 _HEADER_LINE = re.compile(

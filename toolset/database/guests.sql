@@ -1,5 +1,5 @@
--- Makes the benchmark's role the owner of the restored database. Implementations in TechEmpower's repository
--- expect this, because some create functions, temporary tables or even the benchmark's tables.
+-- Makes the benchmark's role the owner of the restored database. Some implementations in TechEmpower's repository
+-- need this to create functions, temporary tables or even the benchmark's tables.
 ALTER DATABASE hello_world OWNER TO benchmarkdbuser;
 ALTER SCHEMA public OWNER TO benchmarkdbuser;
 ALTER TABLE world OWNER TO benchmarkdbuser;

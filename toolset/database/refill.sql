@@ -1,4 +1,4 @@
--- Restores the rows of a database while servers are connected. UPDATE would leave dead rows.
+-- Restores a database's rows while servers are connected. Unlike UPDATE, TRUNCATE leaves no dead rows.
 BEGIN;
 TRUNCATE world, "World";
 INSERT INTO world (id, randomnumber)

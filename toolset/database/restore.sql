@@ -1,4 +1,4 @@
--- Restores the seeded database and role, and ends open connections.
+-- Restores the seeded database and role, and terminates open connections.
 DROP DATABASE IF EXISTS hello_world WITH (FORCE);
 ALTER ROLE benchmarkdbuser RESET ALL;
 ALTER ROLE benchmarkdbuser PASSWORD 'benchmarkdbpass';

@@ -1,4 +1,4 @@
--- Rows of the benchmark. The numbers are a hash of the id instead of random(), so that they are the same in every run.
+-- The benchmark's rows. The numbers come from a hash of the id instead of random(), so every run has the same numbers.
 INSERT INTO world
 SELECT id, 1 + (('x' || substr(md5('tfb world ' || id), 1, 8))::bit(32)::bigint % 10000)::integer
 FROM generate_series(1, 10000) AS id;

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 TURNS = 300  # number of measured round trips
-SECONDS = 1.0  # duration of the throughput measurement
+SECONDS = 1.0  # duration of the throughput measurement, in seconds
 BLOCK = bytes(1 << 18)
 
 

@@ -3,8 +3,9 @@
     meter.py PID PORT     meters the container whose first process is PID, and the connections to PORT
 
 The program runs in a container with the host's process, control-group and network namespaces until standard input is
-closed. The image contains ``harness/host/metering.py`` and ``sockets.py``. Each reading has the machine's monotonic
-time, so clocks need no synchronisation. If the metered container exits, the program prints {"gone": reason} and ends.
+closed. The image contains ``harness/host/metering.py`` and ``sockets.py``. Each reading includes the machine's
+monotonic time, so clocks need not be synchronised. If the metered container exits, the program prints
+{"gone": reason} and exits.
 """
 
 import json
@@ -18,7 +19,7 @@ from harness.host.sockets import SocketMeter
 
 
 def steal() -> list[int]:
-    """Return the stolen and the total CPU ticks."""
+    """Return the CPU ticks stolen by the hypervisor, and the total CPU ticks, since boot."""
     ticks = [int(word) for word in Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()[1:9]]
     return [ticks[7], sum(ticks)]
 

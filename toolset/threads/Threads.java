@@ -70,7 +70,7 @@ public final class Threads {
       }
       running.await();
     } catch (OutOfMemoryError refused) {
-      // The machine refuses further threads, so threads.size() is the result.
+      // The machine permits no more threads, so threads.size() is the result.
     }
     double seconds = (System.nanoTime() - began) / 1e9;
     return new Cost(threads.size(), seconds, residentBytes() - before);

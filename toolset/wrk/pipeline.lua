@@ -1,4 +1,4 @@
--- Sends pipelined requests like TechEmpower's plaintext test: `wrk … -s pipeline.lua URL -- 16` sends 16 at a time.
+-- Pipelines requests like TechEmpower's plaintext test: `wrk … -s pipeline.lua URL -- 16` sends 16 at a time.
 
 dofile((debug.getinfo(1, "S").source:match("^@(.*/)") or "./") .. "report.lua")
 

@@ -1,4 +1,4 @@
--- Prints the result of a run as a line of JSON. The script defines only done(), so it works with any requests.
+-- Prints wrk's result as a line of JSON. The script defines only done(), so it can be combined with any request script.
 
 function done(summary)
   local errors = summary.errors

@@ -34,7 +34,7 @@ type fortune struct {
 	Message string
 }
 
-// database is a connection pool. It connects on the first query, and replaces lost connections.
+// database is a connection pool. It connects when first queried, and replaces lost connections.
 type database struct{ pool *pgxpool.Pool }
 
 func newDatabase(url string) (*database, error) {
@@ -56,8 +56,8 @@ func newDatabase(url string) (*database, error) {
 
 func (d *database) close() { d.pool.Close() }
 
-// patient returns a context for the queries of one request. The request's own context must not be used: pgx
-// closes the connection of a cancelled query, so a disconnecting client would cost a pooled connection.
+// patient returns a context for one request's queries. The request's own context must not be used: pgx closes the
+// connection of a cancelled query, so every client that disconnects would cost a pooled connection.
 func patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), patience)
 }

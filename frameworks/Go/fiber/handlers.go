@@ -43,7 +43,7 @@ func newApp(h *handlers) *fiber.App {
 	return app
 }
 
-// closeOnRequest closes the connection if the client asks for it. fasthttp itself only recognises "close" in lower case.
+// closeOnRequest closes the connection if the client asks for it. fasthttp recognises "close" only in lower case.
 func closeOnRequest(c fiber.Ctx) error {
 	if strings.EqualFold(c.Get(fiber.HeaderConnection), "close") {
 		c.RequestCtx().SetConnectionClose()
@@ -51,7 +51,7 @@ func closeOnRequest(c fiber.Ctx) error {
 	return c.Next()
 }
 
-// respond sends the status of Fiber's own errors, and 503 for failures of the database.
+// respond sends the status of Fiber's own errors, and 503 for all other errors, such as database failures.
 func respond(c fiber.Ctx, err error) error {
 	status := fiber.StatusServiceUnavailable
 	var known *fiber.Error

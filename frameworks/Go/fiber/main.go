@@ -1,4 +1,4 @@
-// The benchmark's tests on Fiber.
+// Serves the benchmark's tests with Fiber.
 package main
 
 import (

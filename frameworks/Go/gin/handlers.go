@@ -46,7 +46,7 @@ func newRouter(h *handlers) http.Handler {
 	return router
 }
 
-// serverHeader adds the Server header. net/http itself only adds Date.
+// serverHeader adds the Server header, because net/http adds only Date.
 func serverHeader(c *gin.Context) {
 	c.Header("Server", "Gin")
 }

@@ -1,4 +1,4 @@
-// The benchmark's tests on Gin.
+// Serves the benchmark's tests with Gin.
 package main
 
 import (

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// outageLog logs at most once per second why requests are refused.
+// outageLog logs at most once per second why requests fail with 503.
 type outageLog struct{ last atomic.Int64 }
 
 var outages outageLog

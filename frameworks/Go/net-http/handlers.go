@@ -23,6 +23,8 @@ type handlers struct {
 	database *database
 	cache    *cachedWorlds
 	upstream *upstream
+	items    []item // data set of /json/{count}; nil if not set
+	folder   string // folder of /static/; empty if not set
 }
 
 type message struct {

@@ -1,4 +1,4 @@
-// The benchmark's tests on net/http, with the router of the standard library or with chi.
+// Serves the benchmark's tests with net/http, and with the router of the standard library or of chi.
 package main
 
 import (
@@ -32,7 +32,13 @@ func main() {
 	if err != nil {
 		log.Fatalf("the cache: %v", err)
 	}
-	handlers := &handlers{database: database, cache: cache, upstream: newUpstream(settings.upstream)}
+	items, err := readItems(settings.dataset)
+	if err != nil {
+		log.Fatalf("the data set: %v", err)
+	}
+	handlers := &handlers{
+		database: database, cache: cache, upstream: newUpstream(settings.upstream), items: items, folder: settings.folder,
+	}
 
 	var routes http.Handler
 	switch *router {
@@ -44,9 +50,14 @@ func main() {
 		log.Fatalf("-router: %q is unknown; std or chi", *router)
 	}
 
-	server := &http.Server{Addr: settings.address, Handler: named(routes), ReadHeaderTimeout: 10 * time.Second}
-	failed := make(chan error, 1)
-	go func() { failed <- server.ListenAndServe() }()
+	servers := []*http.Server{newServer(settings.address, routes)}
+	failed := make(chan error, 2)
+	go func() { failed <- servers[0].ListenAndServe() }()
+	if settings.https != "" {
+		https := newServer(settings.https, routes)
+		servers = append(servers, https)
+		go func() { failed <- https.ListenAndServeTLS(settings.cert, settings.key) }()
+	}
 	log.Printf("listening on %s, router %s", settings.address, *router)
 
 	select {
@@ -56,7 +67,13 @@ func main() {
 	}
 	ending, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	if err := server.Shutdown(ending); errors.Is(err, context.DeadlineExceeded) {
-		_ = server.Close()
+	for _, server := range servers {
+		if err := server.Shutdown(ending); errors.Is(err, context.DeadlineExceeded) {
+			_ = server.Close()
+		}
 	}
+}
+
+func newServer(address string, routes http.Handler) *http.Server {
+	return &http.Server{Addr: address, Handler: named(routes), ReadHeaderTimeout: 10 * time.Second}
 }

@@ -23,7 +23,7 @@ func clamped(parameter string, low, high, otherwise int) int {
 	return min(max(number, low), high)
 }
 
-// randomRow returns an id or number, uniform over 1..10000.
+// randomRow returns an integer, uniform over 1..10000, for use as an id or a number.
 func randomRow() int32 { return rand.Int32N(rows) + 1 }
 
 func randomRows(count int) []int32 {
@@ -34,7 +34,8 @@ func randomRows(count int) []int32 {
 	return ids
 }
 
-// distinctIDs returns ascending ids, so that concurrent updates lock rows in the same order and cannot deadlock.
+// distinctIDs returns distinct ids in ascending order, so concurrent updates lock rows in the same order and cannot
+// deadlock.
 func distinctIDs(count int) []int32 {
 	ids := make([]int32, 0, count)
 	for len(ids) < count {
@@ -47,7 +48,7 @@ func distinctIDs(count int) []int32 {
 	return ids
 }
 
-// otherNumber is uniform over 1..10000 except old, so that a write always changes the row.
+// otherNumber returns a number that is uniform over 1..10000 except old, so every write changes the row.
 func otherNumber(old int32) int32 {
 	drawn := rand.Int32N(rows-1) + 1
 	if drawn < old {

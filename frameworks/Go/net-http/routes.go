@@ -7,7 +7,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 )
 
-// paths lists all routes for both routers.
+// paths returns the handler of each path, for both routers.
 func (h *handlers) paths() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"/json":           h.json,
@@ -28,6 +28,11 @@ func standardRoutes(h *handlers) http.Handler {
 	for path, handler := range h.paths() {
 		mux.HandleFunc("GET "+path, handler)
 	}
+	mux.Handle("GET /json/{count}", itemsHandler(h.items))
+	mux.HandleFunc("POST /upload", upload)
+	if h.folder != "" {
+		mux.Handle("GET /static/", staticFiles(h.folder))
+	}
 	return mux
 }
 
@@ -40,7 +45,7 @@ func chiRoutes(h *handlers) http.Handler {
 	return router
 }
 
-// named adds the Server header. net/http itself only adds Date.
+// named adds the Server header, because net/http adds only Date.
 func named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "Go")

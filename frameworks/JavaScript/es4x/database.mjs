@@ -1,4 +1,4 @@
-// The single PostgreSQL connection of an instance: pipelined, with cached prepared statements and automatic reconnection.
+// A server instance's single PostgreSQL connection, with pipelining, cached prepared statements and reconnection.
 
 const PgConnectOptions = Java.type('io.vertx.pgclient.PgConnectOptions');
 const PgConnection = Java.type('io.vertx.pgclient.PgConnection');
@@ -31,7 +31,7 @@ const UNREACHABLE = 'no connection to the database';
 export class Database {
   #statements = null;
 
-  /** Connects, or logs the failure and retries in the background, because json and plaintext need no database. */
+  /** Connects. After a failure, retries in the background, because json and plaintext need no database. */
   connect(done) {
     PgConnection.connect(vertx, options, (connected) => {
       if (connected.succeeded()) {
@@ -60,7 +60,7 @@ export class Database {
     const worlds = [];
     let missing = ids.length;
     let failure = null;
-    // One callback suffices, because results on a connection arrive in the order of queries.
+    // One callback suffices, because a connection returns results in the order of queries.
     const collect = (selected) => {
       if (selected.succeeded() && selected.result().size() > 0) {
         const row = selected.result().iterator().next();
@@ -84,7 +84,7 @@ export class Database {
     });
   }
 
-  /** Writes `randomNumber` of all worlds in one statement, then calls `done(error)`. */
+  /** Writes all worlds' `randomNumber` in one statement, then calls `done(error)`. */
   update(worlds, done) {
     if (!this.#statements) return done(UNREACHABLE);
     const parameters = Tuple.tuple()

@@ -6,7 +6,7 @@ const Runtime = Java.type('java.lang.Runtime');
 
 try {
   const runtime = requireOptimisingCompiler();
-  // The JVM counts the CPUs of its affinity mask and cgroup, not all CPUs of the machine.
+  // The JVM counts the CPUs in its affinity mask and cgroup, not all of the machine's CPUs.
   deployServers(Runtime.getRuntime().availableProcessors(), runtime);
 } catch (error) {
   end(error.message);

@@ -4,7 +4,7 @@ const ByteArrayOutputStream = Java.type('java.io.ByteArrayOutputStream');
 const Context = Java.type('org.graalvm.polyglot.Context');
 const Engine = Java.type('org.graalvm.polyglot.Engine');
 
-// Number of calls: ten times the threshold of the last compiler tier.
+// Number of calls of the probe function: ten times the threshold of the last compiler tier.
 const PROBE_CALLS = 100_000;
 
 /** Returns the runtime's name. @throws {Error} if JavaScript would only be interpreted. */
@@ -13,7 +13,7 @@ export function requireOptimisingCompiler() {
   if (!Graal.isGraalRuntime()) {
     throw new Error(`JavaScript would only be interpreted (the Truffle runtime is "${name}")`);
   }
-  // The name proves nothing: it stays the same if the compiler does not match the JDK and every compilation fails.
+  // The name proves nothing, because it is the same even if compiler and JDK do not match and every compilation fails.
   const log = compilationLog();
   if (log.includes('opt failed') || !/opt done.*\|Tier 2\|/.test(log)) {
     throw new Error(`Graal's compiler doesn't work (${name}): ${log || 'nothing was compiled'}`);

@@ -1,27 +1,34 @@
-// One server per verticle instance and event loop, with the routes of the tests and the headers of all responses.
+// The server of a verticle instance, which has its own event loop: the tests' routes and the common response headers.
 import { Eta } from './node_modules/eta/dist/core.js';
 
 import { WorldCache } from './cache.mjs';
 import { Database } from './database.mjs';
+import { readItems, withTotals } from './items.mjs';
 import { distinctIds, integer, randomNumberOtherThan, randomRow, rowCount } from './random.mjs';
 import { Upstream } from './upstream.mjs';
 
+const FileSystemAccess = Java.type('io.vertx.ext.web.handler.FileSystemAccess');
 const HttpHeaders = Java.type('io.vertx.core.http.HttpHeaders');
 const HttpMethod = Java.type('io.vertx.core.http.HttpMethod');
 const HttpServerOptions = Java.type('io.vertx.core.http.HttpServerOptions');
 const HttpServerRequest = Java.type('io.vertx.core.http.HttpServerRequest');
+const PemKeyCertOptions = Java.type('io.vertx.core.net.PemKeyCertOptions');
 const Router = Java.type('io.vertx.ext.web.Router');
 const Runtime = Java.type('java.lang.Runtime');
+const StaticHandler = Java.type('io.vertx.ext.web.handler.StaticHandler');
 
 const HOST = process.env.HOST || '0.0.0.0';
 const PORT = Number(process.env.PORT || 8080);
 
+const HTTPS_PORT = Number(process.env.HTTPS_PORT || 0);
+
 const BACKLOG = 4096;
+const FILE_MS = 500; // how long the size and the time of a file may be outdated
 const PATIENCE_MS = 3000; // time limit for a database that does not respond
 const MAX_DELAY_MS = 1000;
 const MAX_CALLS = 100;
 
-const { CONTENT_TYPE, DATE, SERVER } = HttpHeaders;
+const { ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, DATE, IDENTITY, SERVER, VARY } = HttpHeaders;
 const ES4X = HttpHeaders.createOptimized('ES4X');
 const APPLICATION_JSON = HttpHeaders.createOptimized('application/json');
 const TEXT_PLAIN = HttpHeaders.createOptimized('text/plain');
@@ -101,6 +108,40 @@ get('/fan-out').handler((ctx) => {
   });
 });
 
+const items = readItems();
+get('/json/:count').handler((ctx) => {
+  if (!items) return sendStatus(ctx, 503);
+  const count = integer(ctx.pathParam('count'), { absent: 0, least: 0, most: items.length });
+  const m = integer(parameter(ctx, 'm'), { absent: 1, least: 1, most: 1_000_000 });
+  ctx.response().headers().add(VARY, ACCEPT_ENCODING);
+  send(ctx, APPLICATION_JSON, JSON.stringify(withTotals(items, count, m)));
+});
+
+// Counts the bytes while they arrive.
+router.post('/upload').handler((ctx) => {
+  let bytes = 0;
+  ctx
+    .request()
+    .handler((buffer) => {
+      bytes += buffer.length();
+    })
+    .endHandler(() => send(ctx, TEXT_PLAIN, `${bytes}`));
+});
+
+if (process.env.STATIC_DIR) {
+  get('/static/*')
+    .handler((ctx) => {
+      // Without Content-Encoding, Vert.x would compress the file for each response.
+      ctx.response().headers().add(SERVER, ES4X).add(DATE, date).add(CONTENT_ENCODING, IDENTITY);
+      ctx.next();
+    })
+    .handler(
+      StaticHandler.create(FileSystemAccess.ROOT, process.env.STATIC_DIR)
+        .setFilesReadOnly(false)
+        .setCacheEntryTimeout(FILE_MS),
+    );
+}
+
 const eta = new Eta();
 const fortunesPage = eta.compile(String(vertx.fileSystem().readFileBlocking('views/fortunes.eta')));
 
@@ -113,7 +154,7 @@ get('/fortunes').handler((ctx) => {
   });
 });
 
-// Responses of the router itself: undecodable or unknown paths, other methods, and handlers that throw.
+// The router's own responses, to undecodable or unknown paths, to other methods, and after handlers that throw.
 for (const status of [400, 404, 405, 500]) {
   router.errorHandler(status, (ctx) => {
     if (ctx.failure()) console.error(`${ctx.request().uri()}: ${ctx.failure()}`);
@@ -121,27 +162,38 @@ for (const status of [400, 404, 405, 500]) {
   });
 }
 
-const server = vertx
-  .createHttpServer(new HttpServerOptions().setHost(HOST).setPort(PORT).setAcceptBacklog(BACKLOG))
-  .requestHandler(router)
-  // Requests that the HTTP decoder rejects get the default response, with the headers that all responses have.
-  .invalidRequestHandler((request) => {
-    addHeaders(request.response(), TEXT_PLAIN);
-    HttpServerRequest.DEFAULT_INVALID_REQUEST_HANDLER.handle(request);
-  });
+/** Compression is off without the data set, because it adds a handler to each connection. */
+const options = (port) =>
+  new HttpServerOptions().setHost(HOST).setPort(port).setAcceptBacklog(BACKLOG).setCompressionSupported(items !== null);
+
+function listenOn(port, serverOptions) {
+  vertx
+    .createHttpServer(serverOptions)
+    .requestHandler(router)
+    // Requests that the HTTP decoder rejects get the default response with the common headers.
+    .invalidRequestHandler((request) => {
+      addHeaders(request.response(), TEXT_PLAIN);
+      HttpServerRequest.DEFAULT_INVALID_REQUEST_HANDLER.handle(request);
+    })
+    .listen((listening) => {
+      if (listening.succeeded()) {
+        console.log(`listens on ${HOST}:${port}`);
+      } else {
+        console.error(`cannot listen on ${HOST}:${port}: ${listening.cause()}`);
+        Runtime.getRuntime().halt(1);
+      }
+    });
+}
 
 let asked = false;
 const listen = () => {
   if (asked) return;
   asked = true;
-  server.listen((listening) => {
-    if (listening.succeeded()) {
-      console.log(`listens on ${HOST}:${PORT}`);
-    } else {
-      console.error(`cannot listen on ${HOST}:${PORT}: ${listening.cause()}`);
-      Runtime.getRuntime().halt(1);
-    }
-  });
+  if (HTTPS_PORT) {
+    const certificate = new PemKeyCertOptions().setCertPath(process.env.TLS_CERT).setKeyPath(process.env.TLS_KEY);
+    listenOn(HTTPS_PORT, options(HTTPS_PORT).setSsl(true).setUseAlpn(true).setKeyCertOptions(certificate));
+  }
+  listenOn(PORT, options(PORT));
 };
 database.connect(listen);
 setTimeout(listen, PATIENCE_MS);

@@ -1,4 +1,4 @@
-// The upstream of /fan-out, with persistent connections.
+// A client for the upstream of /fan-out, with persistent connections.
 
 const BodyCodec = Java.type('io.vertx.ext.web.codec.BodyCodec');
 const WebClient = Java.type('io.vertx.ext.web.client.WebClient');

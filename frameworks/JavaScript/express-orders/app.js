@@ -1,4 +1,4 @@
-// The Express application: middleware around the order routes, and the conversion of errors to problems.
+// The Express application: the order routes, the middleware around them, and the conversion of errors to problems.
 import { STATUS_CODES } from 'node:http';
 
 import express from 'express';
@@ -8,7 +8,7 @@ import { ordersRouter } from './routes.js';
 
 export function createApp(orders) {
   const app = express();
-  // Disable ETags, because orders change so often that a hash would hardly ever match.
+  // Disable ETags, because orders change so often that ETags would rarely match.
   app.disable('etag');
   app.disable('x-powered-by');
   app.use(express.json());

@@ -7,7 +7,7 @@ import pg from 'pg';
 const CONNECTIONS = 16;
 const PATIENCE_MS = 5000;
 
-// Ids start at 1, and JavaScript numbers are exact up to 9,007,199,254,740,991.
+// Read bigint ids as numbers: ids start at 1, and numbers are exact up to 9,007,199,254,740,991.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 export function connectionPool() {
@@ -23,7 +23,7 @@ export function connectionPool() {
   });
   // The pool opens another connection on demand.
   pool.on('error', (error) => console.error(`lost a connection to PostgreSQL: ${error.message}`));
-  // The pool only observes idle connections. A connection lost during a query fails that query.
+  // The pool handles errors only on idle connections. If a connection is lost during a query, that query fails.
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
@@ -41,7 +41,7 @@ export async function transaction(pool, work) {
     await client.query('ROLLBACK').catch((failure) => (broken = failure));
     throw error;
   } finally {
-    // A client whose rollback failed is closed instead of returned to the pool.
+    // If the rollback failed, the client is closed instead of returned to the pool.
     client.release(broken);
   }
 }

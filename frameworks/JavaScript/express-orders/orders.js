@@ -1,4 +1,4 @@
-// Orders in PostgreSQL. An order's row is locked before its items change, so that the total is always consistent.
+// Access to orders in PostgreSQL. An order's row is locked before its items change, so the total stays consistent.
 import createError from 'http-errors';
 
 import { transaction } from './database.js';
@@ -42,7 +42,7 @@ const UPDATE_TOTAL = statement(
    SET total = (SELECT coalesce(sum(quantity * price), 0) FROM order_item WHERE order_id = $1) WHERE id = $1`,
 );
 const DELETE_ITEM = statement('delete item', 'DELETE FROM order_item WHERE order_id = $1 AND item_id = $2');
-// The foreign key also deletes the items.
+// The foreign key's ON DELETE CASCADE also deletes the order's items.
 const DELETE_ORDER = statement('delete order', 'DELETE FROM orders WHERE id = $1');
 // Order k belongs to customer 1 + k mod 1000 and contains the item with the same number.
 const LOAD = statement(
@@ -137,13 +137,13 @@ async function withPrices(client, items) {
     .sort((a, b) => a.itemId - b.itemId);
 }
 
-/** Returns the number of items that the order did not yet contain. */
+/** Inserts the items that the order does not yet contain, and returns their number. */
 async function insertItems(client, id, items) {
   const columns = ['itemId', 'quantity', 'price'].map((name) => items.map((item) => item[name]));
   return (await client.query(INSERT_ITEMS([id, ...columns]))).rowCount;
 }
 
-/** Locks the order against other transactions. */
+/** Locks the order's row until the transaction ends. */
 async function lock(client, id) {
   const { rowCount } = await client.query(LOCK_ORDER([id]));
   if (!rowCount) throw noOrder(id);

@@ -1,4 +1,4 @@
-// Parsing of requests: bodies by schema, numbers in path and query string by hand.
+// Parses requests: bodies with schemas, and numbers in the path and the query string by hand.
 import createError from 'http-errors';
 import { z } from 'zod';
 
@@ -22,7 +22,7 @@ export const cardChange = z.object({ card });
 export const itemAmount = z.object({ quantity });
 export const load = z.object({ orders: z.int().min(1).max(1000) });
 
-/** Returns the body with only the properties of its schema, or throws a 400. */
+/** Returns the body without properties that are not in the schema, or throws a 400 if it is invalid. */
 export function parsed(schema, body) {
   const { success, data, error } = schema.safeParse(body);
   if (success) return data;
@@ -36,7 +36,7 @@ export function limit(text = '20') {
   return rows;
 }
 
-/** Returns the id of an order as a string, because it may exceed JavaScript's exact integers. */
+/** Returns an order's id as a string, because the id may exceed the range of exact JavaScript integers. */
 export function orderId(text) {
   if (!/^[1-9][0-9]{0,18}$/.test(text) || BigInt(text) > MAX_ID) throw createError(404, 'There is no such order');
   return text;

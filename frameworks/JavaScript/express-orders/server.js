@@ -13,7 +13,7 @@ if (cluster.isPrimary) {
 }
 
 function startPrimary() {
-  // availableParallelism() counts the CPUs of the affinity mask, not all CPUs of the machine.
+  // availableParallelism() counts the CPUs in the affinity mask, not all of the machine's CPUs.
   const workers = Array.from({ length: availableParallelism() }, () => cluster.fork());
   let stopping = false;
 
@@ -21,11 +21,11 @@ function startPrimary() {
     stopping = true;
     process.exitCode = exitCode;
     for (const worker of workers) worker.process.kill('SIGTERM');
-    // A hanging worker must not outlive the primary. The timer is unref'd, so that it never delays a clean exit.
+    // A hanging worker must not outlive the primary. The timer is unref'd, so it never delays a clean exit.
     setTimeout(() => workers.forEach((worker) => worker.process.kill('SIGKILL')), GRACE_MS + 1000).unref();
   };
 
-  // With one worker fewer, the benchmark would report wrong results, so exit instead.
+  // If a worker were missing, the benchmark would report wrong results, so exit instead.
   cluster.on('exit', (worker, code, signal) => {
     if (stopping) return;
     console.error(`worker ${worker.process.pid} died (${signal ?? `exit code ${code}`}); stopping the server`);

@@ -31,7 +31,7 @@ export function serve(graceMs) {
 
   process.once('SIGTERM', () => {
     setTimeout(() => process.exit(0), graceMs).unref();
-    // Busy connections close with their next response.
+    // Close busy connections with their next response.
     server.prependListener('request', (req, res) => res.setHeader('Connection', 'close'));
     server.close(async () => {
       await pool.end();

@@ -109,8 +109,8 @@ export function createApp(database, upstream, { items, folder }) {
 }
 
 /**
- * Ends the response with this body. Node adds length and Date. `res.json`, `res.send` and `res.render` would parse the type
- * again and check freshness and views; README.md has the costs.
+ * Ends the response with this body. Node adds Content-Length and Date. `res.json`, `res.send` and `res.render` would
+ * also parse the type and check freshness and views; README.md has the costs.
  */
 function send(res, type, body) {
   res.setHeader('Content-Type', type);

@@ -45,7 +45,7 @@ export class Database {
   #socket = null;
   #closing = false;
 
-  /** Connects, or logs the failure and retries in the background, because json and plaintext need no database. */
+  /** Connects. After a failure, retries in the background, because json and plaintext need no database. */
   async connect() {
     if (!(await this.#tryToConnect())) this.#keepTrying();
   }
@@ -62,7 +62,7 @@ export class Database {
     return (await this.#query(SELECT_FORTUNES)).rows;
   }
 
-  /** Writes `randomNumber` of all worlds in one statement. */
+  /** Writes all worlds' `randomNumber` in one statement. */
   async update(worlds) {
     const ids = worlds.map((world) => world.id);
     const numbers = worlds.map((world) => world.randomNumber);
@@ -80,7 +80,7 @@ export class Database {
     return this.#client.query(query);
   }
 
-  /** Sends all queries from an event-loop iteration in a single write. */
+  /** Sends the queries of all requests read in an event-loop iteration in a single write. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;

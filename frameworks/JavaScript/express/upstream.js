@@ -1,4 +1,4 @@
-// The upstream of /fan-out, with persistent connections.
+// A client for the upstream of /fan-out, with persistent connections.
 import { Pool } from 'undici';
 
 const CONNECTIONS = 512;

@@ -49,7 +49,7 @@ export async function serve(graceMs) {
   process.once('SIGTERM', async () => {
     setTimeout(() => process.exit(0), graceMs).unref();
     const closed = servers.map(([server]) => {
-      // Busy connections close with their next response.
+      // Close busy connections with their next response.
       server.prependListener('request', (req, res) => res.setHeader('Connection', 'close'));
       return new Promise((resolve) => server.close(resolve));
     });
@@ -61,7 +61,7 @@ export async function serve(graceMs) {
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 }
 
-/** Responds to invalid or oversized requests like Node, but with the headers that all responses have. */
+/** Responds to invalid or oversized requests as Node does, but with the common headers. */
 function refuse(error, socket) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy();
   const status = REFUSALS[error.code] ?? 400;

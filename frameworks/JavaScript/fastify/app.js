@@ -93,7 +93,7 @@ export async function createApp({ database, upstream, items, folder, ...options 
 
   app.get('/delay', async (request, reply) => {
     const due = performance.now() + clamped(request.query.ms, 0, 1000, 0);
-    // Node's timers count whole milliseconds of the loop's clock, and may fire up to a millisecond early.
+    // Node's timers use the event loop's millisecond clock, so they may fire up to a millisecond early.
     for (let left; (left = due - performance.now()) > 0; ) await sleep(Math.ceil(left));
     return reply.header('content-type', 'text/plain').send('Hello, World!');
   });

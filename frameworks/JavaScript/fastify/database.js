@@ -28,7 +28,7 @@ const UPDATE_WORLDS = {
     'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id',
 };
 
-/** The error for a missing connection or a failed query. Fastify responds with 503. */
+/** The error for a missing connection or a failed query. Fastify then responds with 503. */
 export class DatabaseUnavailable extends Error {
   statusCode = 503;
 }
@@ -39,7 +39,7 @@ export class Database {
   #closing = false;
   #cache = new LRUCache({ max: 10_000, fetchMethod: (id) => this.world(id) });
 
-  /** Connects, or logs the failure and retries in the background, because json and plaintext need no database. */
+  /** Connects. After a failure, retries in the background, because json and plaintext need no database. */
   async connect() {
     if (!(await this.#tryToConnect())) this.#keepTrying();
   }
@@ -59,7 +59,7 @@ export class Database {
     return (await this.#query(SELECT_FORTUNES)).rows;
   }
 
-  /** Writes `randomNumber` of all worlds in one statement. */
+  /** Writes all worlds' `randomNumber` in one statement. */
   async update(worlds) {
     const ids = worlds.map((world) => world.id);
     const numbers = worlds.map((world) => world.randomNumber);
@@ -81,7 +81,7 @@ export class Database {
     }
   }
 
-  /** Sends all queries from an event-loop iteration, and thus from all requests read in it, in a single write. */
+  /** Sends the queries of all requests read in an event-loop iteration in a single write. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;

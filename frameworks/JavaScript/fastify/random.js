@@ -6,7 +6,7 @@ const MAX_QUERIES = 500;
 /** Returns an id, uniform over 1..10000. */
 export const randomRow = () => Math.floor(Math.random() * ROWS) + 1;
 
-/** Returns a number, uniform over 1..10000 except `other`, so that a write always changes the row. */
+/** Returns a number, uniform over 1..10000 except `other`, so every write changes the row. */
 export function randomNumberOtherThan(other) {
   const drawn = Math.floor(Math.random() * (ROWS - 1)) + 1;
   return drawn < other ? drawn : drawn + 1;

@@ -1,7 +1,7 @@
-// The upstream of /fan-out.
+// A client for the upstream of /fan-out.
 import { request } from 'undici';
 
-/** The upstream did not respond with a number. Fastify responds with 502. */
+/** The error for an upstream response that is not a number. Fastify then responds with 502. */
 class UpstreamFailed extends Error {
   statusCode = 502;
 }

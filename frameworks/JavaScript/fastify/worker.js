@@ -57,7 +57,7 @@ function certificate() {
 
 const REFUSALS = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
-/** Responds to invalid or oversized requests, with the headers that all responses have. */
+/** Responds to invalid or oversized requests, with the common headers. */
 function refuse(error, socket) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy();
   const status = REFUSALS[error.code] ?? 400;

@@ -18,21 +18,21 @@ def clamped(parameter: str | None, low: int, high: int, otherwise: int) -> int:
 
 
 def query_count(parameter: str | None) -> int:
-    """Return the number of rows, 1..500."""
+    """Return the requested number of rows, clamped to 1..500."""
     return clamped(parameter, 1, MAX_QUERIES, 1)
 
 
 def row() -> int:
-    """Return an id or number, uniform over 1..10000."""
+    """Return an integer, uniform over 1..10000, for use as an id or a number."""
     return int(random.random() * ROWS) + 1
 
 
 def distinct_rows(count: int) -> list[int]:
-    """Return different ids in ascending order, so that concurrent updates cannot deadlock."""
+    """Return different ids in ascending order, so concurrent updates cannot deadlock."""
     return sorted(random.sample(range(1, ROWS + 1), count))
 
 
 def number_other_than(old: int) -> int:
-    """Return a number uniform over 1..10000 except ``old``, so that a write always changes the row."""
+    """Return a number, uniform over 1..10000 except ``old``, so every write changes the row."""
     drawn = int(random.random() * (ROWS - 1)) + 1
     return drawn if drawn < old else drawn + 1

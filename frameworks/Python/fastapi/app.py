@@ -1,4 +1,4 @@
-"""The FastAPI application: models, routes and errors."""
+"""The FastAPI application: models, routes and error handlers."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator
 
 UPSTREAM_URL = os.environ.get("UPSTREAM_URL")
 
-# The tests clamp invalid numbers, whereas FastAPI would respond with 422.
+# The benchmark's rules require that invalid numbers are clamped. By default, FastAPI would respond with 422.
 QueryCount = Annotated[int, BeforeValidator(draws.query_count)]
 CallCount = Annotated[int, BeforeValidator(partial(draws.clamped, low=1, high=100, otherwise=1))]
 Milliseconds = Annotated[int, BeforeValidator(partial(draws.clamped, low=0, high=1000, otherwise=0))]
@@ -54,7 +54,7 @@ class FanOut(BaseModel):
 
 @asynccontextmanager
 async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-    """Open and close the application's connections."""
+    """Open the application's connections at startup, and close them at shutdown."""
     await database.open()
     yield
     await upstream.aclose()
@@ -76,7 +76,7 @@ async def unavailable(request: Request, error: Exception) -> Response:
 
 @app.get("/json")
 async def json() -> Message:
-    """Serialize a new object for each request."""
+    """Return a JSON message, which is serialized anew for each request."""
     return Message(message="Hello, World!")
 
 
@@ -116,7 +116,7 @@ async def updates(queries: QueryCount = 1) -> list[World]:
 
 @app.get("/fortunes", response_class=HTMLResponse)
 async def fortunes(request: Request) -> HTMLResponse:
-    """Return a page of all fortunes and an additional fortune."""
+    """Return a page with all fortunes and an additional one."""
     rows = [*await database.fortunes(), (0, "Additional fortune added at request time.")]
     rows.sort(key=lambda row: row[1])
     return templates.TemplateResponse(request, "fortunes.html", {"fortunes": rows})

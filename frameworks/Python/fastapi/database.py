@@ -17,8 +17,8 @@ UPDATE_WORLDS = (
     "FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id"
 )
 CONNECTIONS = 8  # per worker
-PATIENCE = 3.0  # seconds
-RETRY = 1.0  # seconds
+PATIENCE = 3.0  # time limit in seconds for connecting, and for obtaining a connection from the pool
+RETRY = 1.0  # seconds between attempts to connect
 
 
 class UnavailableError(Exception):
@@ -41,7 +41,7 @@ class Database:
         self._cache: LRUCache[int, World] = LRUCache(maxsize=10_000)
 
     async def open(self) -> None:
-        """Connect, or retry every second in the background, because json and plaintext need no database."""
+        """Connect. After a failure, retry in the background, because json and plaintext need no database."""
         if not await self._connect():
             self._connecting = asyncio.create_task(self._keep_trying())
 
@@ -58,7 +58,7 @@ class Database:
             return _world(await connection.fetchrow(SELECT_WORLD, identifier))
 
     async def worlds(self, ids: Sequence[int]) -> list[World]:
-        """Read each row with its own SELECT and Sync, in sequence, because asyncpg does not pipeline."""
+        """Read each row with a separate SELECT and Sync, in sequence, because asyncpg does not pipeline."""
         async with self._acquired() as connection:
             return [_world(await connection.fetchrow(SELECT_WORLD, identifier)) for identifier in ids]
 
@@ -117,7 +117,7 @@ class Database:
 
 
 async def _no_reset(_connection: asyncpg.Connection) -> None:
-    """Skip the reset of connections, because requests leave no session state."""
+    """Do not reset connections when they return to the pool, because requests leave no session state."""
 
 
 def _world(row: asyncpg.Record | None) -> World:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts a uvicorn worker for each CPU of the affinity mask; nproc counts those, not the machine's.
+# Starts a Uvicorn worker for each usable CPU. nproc counts the CPUs in the affinity mask, not all CPUs.
 cd "$(dirname "$0")" || exit 1
 exec "${VENV:-.venv}/bin/uvicorn" --host "${HOST:-0.0.0.0}" --port "${PORT:-8080}" --workers "$(nproc)" \
     --loop uvloop --http httptools --ws none --backlog 4096 --no-access-log --log-level warning \

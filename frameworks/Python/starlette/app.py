@@ -15,13 +15,18 @@ from database import Database, UnavailableError
 from jinja2 import Environment, FileSystemLoader
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 UPSTREAM_URL = os.environ.get("UPSTREAM_URL")
+DATASET = os.environ.get("DATASET")
+STATIC_DIR = os.environ.get("STATIC_DIR")
 
+data_set = orjson.loads(Path(DATASET).read_bytes()) if DATASET else None
 database = Database()
 upstream = httpx.AsyncClient(
     timeout=10.0, trust_env=False, limits=httpx.Limits(max_connections=None, max_keepalive_connections=None)
@@ -42,7 +47,7 @@ class JSON(Response):
 
 
 async def json(_request: Request) -> Response:
-    """Serialize a new object for each request."""
+    """Return a JSON message, which is serialized anew for each request."""
     return JSON({"message": "Hello, World!"})
 
 
@@ -78,7 +83,7 @@ async def updates(request: Request) -> Response:
 
 
 async def fortunes(_request: Request) -> Response:
-    """Return a page of all fortunes and an additional fortune."""
+    """Return a page with all fortunes and an additional one."""
     rows = [*await database.fortunes(), (0, "Additional fortune added at request time.")]
     rows.sort(key=lambda row: row[1])
     return HTMLResponse(fortunes_page.render(fortunes=rows))
@@ -88,6 +93,24 @@ async def delay(request: Request) -> Response:
     """Respond after the requested delay without blocking other requests."""
     await asyncio.sleep(draws.clamped(first(request, "ms"), 0, 1000, 0) / 1000)
     return PlainTextResponse("Hello, World!")
+
+
+async def items(request: Request) -> Response:
+    """Return the first items of the data set, each with ``total`` = price x quantity x m."""
+    if data_set is None:
+        return Response(status_code=503)
+    count = draws.clamped(request.path_params["count"], 0, len(data_set), 0)
+    multiplier = draws.clamped(first(request, "m"), 1, 1_000_000, 1)
+    chosen = [{**item, "total": item["price"] * item["quantity"] * multiplier} for item in data_set[:count]]
+    return JSON({"items": chosen, "count": count})
+
+
+async def upload(request: Request) -> Response:
+    """Return the number of bytes in the body, which is not kept."""
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+    return PlainTextResponse(f"{size}")
 
 
 async def fan_out(request: Request) -> Response:
@@ -137,7 +160,7 @@ class ServerHeader:
 
 @asynccontextmanager
 async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-    """Open and close the application's connections."""
+    """Open the application's connections at startup, and close them at shutdown."""
     await database.open()
     yield
     await upstream.aclose()
@@ -155,6 +178,9 @@ app = Starlette(
         Route("/fortunes", fortunes),
         Route("/delay", delay),
         Route("/fan-out", fan_out),
+        Route("/json/{count}", items, middleware=[Middleware(GZipMiddleware)]),
+        Route("/upload", upload, methods=["POST"]),
+        *([Mount("/static", StaticFiles(directory=STATIC_DIR))] if STATIC_DIR else []),
     ],
     exception_handlers={UnavailableError: unavailable},
     middleware=[Middleware(ServerHeader)],

@@ -8,7 +8,7 @@ require 'time'
 require_relative 'database'
 require_relative 'draws'
 
-# The benchmark's tests.
+# Serves the benchmark's tests.
 class App < Sinatra::Base
   set :environment, :production
   disable :protection, :logging, :static

@@ -5,7 +5,7 @@ require 'sequel'
 # PostgreSQL with Sequel's datasets, on a pool that connects on demand. With prepared statements, pg 1.5.6 once sent a
 # statement that PostgreSQL rejected as an invalid byte sequence.
 module Database
-  CONNECTIONS = 8 # for each process, as many as puma.rb has threads
+  CONNECTIONS = 8 # per process, one for each thread that puma.rb configures
   DB = Sequel.connect(
     adapter: 'postgres',
     host: ENV.fetch('DBHOST', 'tfb-database'),
@@ -32,7 +32,7 @@ module Database
 
   def fortunes = FORTUNES.all
 
-  # Reads rows, replaces their numbers by those that the block returns, and writes all rows in one statement.
+  # Reads rows, replaces each number with the block's result, and writes all rows in one statement.
   def update(ids)
     DB.synchronize do # one connection for the whole request
       worlds = ids.map { |id| world(id) }

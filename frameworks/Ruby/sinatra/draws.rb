@@ -17,14 +17,14 @@ module Draws
 
   def row = rand(1..ROWS)
 
-  # Returns different ids in ascending order, so that concurrent updates cannot deadlock.
+  # Returns different ids in ascending order, so concurrent updates cannot deadlock.
   def distinct_rows(count)
     ids = Set.new
     ids << row while ids.size < count
     ids.sort
   end
 
-  # Returns a number that differs from the old one, so that a write always changes the row.
+  # Returns a random number other than +old+, so every write changes the row.
   def number_other_than(old)
     number = rand(1...ROWS)
     number < old ? number : number + 1

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Puma's settings: a process for each CPU of the affinity mask.
+# Puma's configuration: one process per CPU in the affinity mask.
 
 require 'etc'
 
@@ -16,6 +16,6 @@ end
 silence_single_worker_warning
 raise_exception_on_sigterm false
 worker_shutdown_timeout 3
-# A connection stays open until the client closes it.
+# Practically keep connections open until the client closes them.
 max_fast_inline Float::INFINITY
 persistent_timeout 300

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from harness.plan.requests import PreparedRequest
 from harness.plan.scenarios import UseCase
+from harness.plan.testtypes import LoadProtocol
 from harness.records.loads import Load
 from harness.records.measurements import LoadCounts
 from harness.verify.checks.evidence import RequestCounts, Sampling
@@ -28,6 +29,7 @@ class LoadRun:
     threads: int
     seed: int
     unix: str = ""  # Unix socket to connect to instead of the URL's address
+    protocol: LoadProtocol = "http1"
     tls_fixed: bool = False  # whether the generator offers only one set of TLS parameters, and resumes no session
     sampling: Sampling | None = None  # None: record no responses; scenarios record all responses
     # If not empty, each request is drawn from this list, and the path of ``url`` is ignored.
@@ -45,7 +47,7 @@ class LoadRun:
 
 
 class LoadResult(LoadCounts):
-    """The counts of a load, and the resources that the generator used."""
+    """The counts from a load, and the resources that the generator used."""
 
     cpu_seconds: float  # CPU time of the generator
     wait_seconds: float | None = None  # time during which the generator's threads waited for a CPU; unknown for wrk

@@ -78,6 +78,8 @@ class Loadgen:
         """Write the generator's input files and return the arguments. The seed determines the order of the headers."""
         load, url = run.load, run.url
         lines = [] if run.requests else list(headers(run))
+        if run.protocol != "http1":
+            lines = lines[:-1]  # without Connection
         random.Random(run.seed).shuffle(lines)
         arguments = [word for header in lines for word in ("--header", header)]
         arguments += ["--connections", str(load.connections), "--threads", str(run.threads)]
@@ -96,7 +98,7 @@ class Loadgen:
             else:
                 arguments += ["--depth", str(load.depth)]
                 arguments += ["--close-after", str(load.close_after)] if load.close_after else []
-            if run.sampling:
+            if run.sampling and run.protocol != "websocket":  # the generator compares every echo
                 arguments += ["--answers", str(folder / RESPONSES_FILE), "--answers-share", f"{run.sampling.share:.6g}"]
                 arguments += [
                     "--answers-limit",
@@ -111,6 +113,7 @@ class Loadgen:
         if run.requests or isinstance(load, Scenario):
             parts = urlsplit(url)
             url = f"{parts.scheme}://{parts.netloc}"
+        arguments += ["--protocol", run.protocol] if run.protocol != "http1" else []
         arguments += ["--tls-fixed"] if run.tls_fixed else []
         arguments += ["--unix", run.unix] if run.unix else []
         priority = ORDINARY if isinstance(load, ClosedLoop) else REALTIME
@@ -129,7 +132,7 @@ class Loadgen:
 
 
 def _request_line(request: PreparedRequest, host: str) -> str:
-    """Return a request as a line of the generator's requests file."""
+    """Format a request as a line of the generator's requests file."""
     line = {
         "head": request.head(host).decode(),
         "body_base64": base64.b64encode(request.body).decode(),
@@ -143,17 +146,19 @@ def _load_result(run: LoadRun, total: Total) -> LoadResult:
     """Convert a generator's totals to the recorded result."""
     unanswered = total.unfinished + total.unsent
     closed = total.loop == "closed"
+    pipelined = total.depth > 1 and total.protocol == "http1"
     result = LoadResult(
         duration=total.seconds,
         requests=total.in_time["received"],
         in_time=total.in_time["successes"],
         bytes=total.in_time["bytes_in"],
         errors=total.errors.errors(unanswered),
-        latency=_latency(total.service if closed and total.depth == 1 else total.latency, closed=closed),
+        latency=_latency(total.service if closed and not pipelined else total.latency, closed=closed),
         cpu_seconds=total.cpu_seconds,
         wait_seconds=total.run_queue_wait_seconds,
         account=_request_account(total),
         tls_sessions=total.tls_sessions or None,
+        peer_settings=total.peer_settings,
     )
     if closed:
         return result
@@ -213,7 +218,7 @@ def _request_account(total: Total) -> RequestCounts:
         hung_connections=total.connections_hung,
         closed_connections=total.connections_closed_by_peer,
         interrupted=total.errors.closed + total.errors.write,
-        malformed=total.errors.framing + total.errors.dropped,
+        malformed=total.errors.framing + total.errors.dropped + total.errors.reset + total.errors.mismatch,
         statuses=total.statuses,
         all_recorded=total.sampled == total.received,
         tls_sessions=total.tls_sessions,

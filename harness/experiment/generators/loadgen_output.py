@@ -16,7 +16,7 @@ from harness.units import NS
 DISTRIBUTIONS = frozenset({"latency", "service", "lag"})  # fields of type ``Times``
 
 PartT = TypeVar("PartT", bound="_Part")
-# The limits exceed every real load, so that a larger number is an error of the generator.
+# The limits exceed every real load, so a larger number means that the generator is faulty.
 Count = Annotated[int, Field(ge=0, lt=10**15)]
 MeasuredNanoseconds = Annotated[int, Field(ge=0, lt=10**18)]
 MeasuredSeconds = Annotated[float, Field(ge=0, lt=1e9)]
@@ -51,7 +51,7 @@ class Times(_Part):
 
 
 class Faults(_Part):
-    """The numbers of failed requests by type of error."""
+    """Counts of failed requests by error type."""
 
     connect: Count  # failed attempts to connect
     write: Count
@@ -59,18 +59,20 @@ class Faults(_Part):
     timeout: Count
     framing: Count
     dropped: Count  # requests lost because an earlier error closed their connection
+    reset: Count  # HTTP/2 streams that the server reset
+    mismatch: Count  # WebSocket messages with a different echo
     status: Count
     lacking: Count  # scenario responses without a value that a later step needs
 
     def errors(self, unanswered: int) -> ErrorCounts:
         """Convert the counts to recorded errors. The ``unanswered`` requests count as timeouts."""
-        read = self.closed + self.framing + self.dropped + self.lacking
+        read = self.closed + self.framing + self.dropped + self.reset + self.mismatch + self.lacking
         timeout = self.timeout + unanswered
         return ErrorCounts(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
 
 
 class Operation(_Part):
-    """A step of a use case."""
+    """The results for a step of a use case."""
 
     use_case: str
     operation: str
@@ -83,7 +85,7 @@ class Operation(_Part):
 
 
 class UseCaseResult(_Part):
-    """All arrivals of a use case."""
+    """The results for all arrivals of a use case."""
 
     use_case: str
     due: Count
@@ -97,9 +99,10 @@ class Total(_Part):
     """The last line of a generator's output, with the totals of the load (docs/load-generator.md)."""
 
     loop: Literal["closed", "open", "scenario"]
+    protocol: str = "http1"
     depth: Count
     seconds: MeasuredSeconds
-    in_time: dict[str, Count]  # counts up to the end of the load, from which throughput is computed
+    in_time: dict[str, Count]  # counts up to the end of the load, used to compute throughput
     due: Count
     sent: Count
     received: Count
@@ -110,6 +113,7 @@ class Total(_Part):
     unasked_bytes: Count
     connections_hung: Count
     connections_closed_by_peer: Count
+    peer_settings: dict[str, Count] | None = None  # the lowest settings of an HTTP/2 server
     tls_sessions: dict[str, Count] = Field(default={})  # connections with TLS by negotiated parameters
     sampled: Count
     errors: Faults
@@ -153,12 +157,13 @@ def merge_totals(parts: Sequence[Total]) -> Total:
     Counts and CPU times are added, and distributions are merged. The longest duration is used, because the monotonic
     clocks of different machines cannot be compared.
     """
-    if len({(part.loop, part.depth) for part in parts}) > 1:
-        raise ValueError("loads that differ in loop type or depth cannot be merged")
+    if len({(part.loop, part.protocol, part.depth) for part in parts}) > 1:
+        raise ValueError("loads that differ in loop type, protocol or depth cannot be merged")
     waits = [part.run_queue_wait_seconds for part in parts]
     return _add(parts).model_copy(
         update={
             "depth": parts[0].depth,
+            "peer_settings": parts[0].peer_settings,
             "seconds": max(part.seconds for part in parts),
             "drain_seconds": max(part.drain_seconds for part in parts),
             "run_queue_wait_seconds": None if None in waits else sum(filter(None, waits)),

@@ -16,6 +16,8 @@ from harness.verify.wire import TIMEOUT_SECONDS
 
 ReportedCount = Annotated[int, Field(ge=0, le=10**18)]
 
+DRAWN_FILE = "requests.bin"  # file in the load's folder with the requests from which drawn.lua draws
+
 
 class WrkLine(BaseModel):
     """The JSON result of wrk, as printed by toolset/wrk/report.lua."""
@@ -30,7 +32,7 @@ class WrkLine(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Wrk:
-    """The wrk load generator, for closed loops of whole seconds. It does not report latency."""
+    """The wrk load generator, for closed loops that last whole seconds. It does not report latency."""
 
     program: str = "wrk"
     name: Literal["wrk"] = "wrk"
@@ -41,9 +43,16 @@ class Wrk:
         load = run.load
         if not isinstance(load, ClosedLoop):
             raise LoadError(f"wrk supports only closed loops, not {load.label}. Use --generator loadgen")
-        if run.requests:
+        if load.close_after:
+            raise LoadError(f"wrk keeps connections open, but {load.label} closes them. Use --generator loadgen")
+        if any(each.request for each in run.requests):
             raise LoadError("wrk supports only a single URL, not the requests of a service. Use --generator loadgen")
         script = ["pipeline.lua", run.url, "--", str(load.depth)] if load.depth > 1 else ["report.lua", run.url]
+        if run.requests:
+            file = folder / DRAWN_FILE
+            requests = (each.head(run.host) + each.body for each in run.requests)
+            file.write_bytes(b"".join(b"%d\n%b" % (len(each), each) for each in requests))
+            script = ["drawn.lua", run.url, "--", str(file), str(run.seed)]
         return [
             *(word for header in headers(run) for word in ("-H", header)),
             *("--latency", "-d", str(math.ceil(run.seconds)), "-c", str(load.connections)),

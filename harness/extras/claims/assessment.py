@@ -1,10 +1,10 @@
-"""Judges claims by their statements. ``harness.stats`` computes every ratio and interval.
+"""Judges the statements of a claim and derives the claim's verdict. ``harness.stats`` computes ratios and intervals.
 
 A statement compares two sides, which are cells or figures of a program. The statement claims a range for the ratio:
 
 - A claimed ratio r with tolerance t means the range from r / (1 + t) to r (1 + t). If this range contains 1, the
   statement claims that the two sides are equal.
-- A claimed order means all ratios above 1, or all ratios below 1. The orders "not lower" and "not higher" ignore
+- A claimed order means the range above 1 or the range below 1. The orders "not lower" and "not higher" ignore
   differences below ``Statement.least``.
 
 A statement's conclusion compares the claimed range with the confidence interval of the measured ratio:
@@ -42,7 +42,7 @@ from harness.stats.unranked import unranked_reasons
 # The number of judgements is not limited.
 CONFIDENCE = 0.98
 MISSING_VALUE = "another run, because a side has no value"
-MAX_FURTHER_PROCESSES = 100  # no estimate is shown if more processes than this would be necessary
+MAX_FURTHER_PROCESSES = 100  # per side; a statement that would need more is not measured again
 # Conclusions, worst first. A claim's verdict is the worst conclusion among its statements. If one supported statement
 # is enough, the verdict is the best conclusion instead.
 WORST_FIRST: tuple[ClaimConclusion, ...] = (
@@ -55,7 +55,7 @@ WORST_FIRST: tuple[ClaimConclusion, ...] = (
 
 
 class Range(NamedTuple):
-    """The range of ratios that a statement claims. ``least`` is 0 or ``most`` is infinite if there is no limit."""
+    """The range of ratios that a statement claims. Without a limit, ``least`` is 0 and ``most`` is infinite."""
 
     least: float
     most: float
@@ -78,7 +78,7 @@ class Assessment:
 def judge_claimed_ratio(
     expected: float, tolerance: float, measured_ratio: Ratio, processes: int, smallest_relevant: float
 ) -> Assessment:
-    """Judge a claimed ratio. ``tolerance`` and ``smallest_relevant`` (a difference) are relative."""
+    """Judge a claimed ratio. ``tolerance`` and ``smallest_relevant`` are relative differences, such as 0.15."""
     claimed_range = Range(expected / (1 + tolerance), expected * (1 + tolerance))
     low, high = measured_ratio.low or 0.0, measured_ratio.high or math.inf
     if claimed_range.least <= low and high <= claimed_range.most:
@@ -179,7 +179,7 @@ def _leave_open(
 
 
 def judge_count(count: int, order: str, total: int, what: str) -> Assessment:
-    """Judge a claim of "none" or "some" for a count out of ``total``. ``what`` is the unit, such as "requests"."""
+    """Judge the claim that a count out of ``total`` is zero ("none") or not ("some"). ``what`` is the unit."""
     conclusion: ClaimConclusion = "supported" if (count == 0) == (order == "none") else "refuted"
     return Assessment(conclusion=conclusion if count or total else "undecided", reason=f"{count:,} in {total:,} {what}")
 
@@ -289,7 +289,7 @@ def _rounded(figures: Iterable[float]) -> tuple[float, ...]:
 
 
 def _cpu_seconds(trial: Trial) -> float:
-    """Return the total CPU seconds per request of server, generator and database."""
+    """Return the CPU seconds per request, summed over server, generator and database."""
     seconds = trial.server.cpu_seconds + trial.generator_cpu_seconds + (trial.database_cpu_seconds or 0.0)
     return seconds / max(trial.requests, 1)
 

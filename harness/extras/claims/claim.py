@@ -16,7 +16,7 @@ from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.records.verdicts import UNCHANGED_MARGIN
 from harness.stats.cell_values import METRICS
 
-ERRORS = "errors"  # name of the metric that counts a cell's failed requests; a count has no ratio
+ERRORS = "errors"  # metric that counts a cell's failed requests; statements claim errors or no errors
 
 
 def _known(what: str, names: Sequence[str]) -> AfterValidator:
@@ -57,7 +57,7 @@ class ClaimSide(ConfigSection):
 
 
 class Rounds(ConfigSection):
-    """A formula for a ratio of times: ``calls`` equal calls on ``CPUs - less`` workers, relative to a single call."""
+    """The predicted time of ``calls`` equal calls on ``CPUs - less`` workers, as a ratio to a single call's time."""
 
     calls: int = Field(ge=1)
     less: int = Field(default=0, ge=0)
@@ -78,8 +78,8 @@ class Needs(ConfigSection):
 class Statement(ConfigSection):
     """A claimed ratio or order of two cells, or a claim that a cell has errors or no errors.
 
-    A statement about a program names ``figures``, which are keys of the JSON object that the program prints, instead of
-    cells. The order "none" claims that a cell has no errors or that a figure is zero. "some" claims the opposite.
+    A statement about a program names ``figures`` instead of cells: keys of the JSON object that the program prints.
+    The order "none" claims that a cell has no errors or that a figure is zero. "some" claims the opposite.
     """
 
     name: str  # name that is unique within the claim
@@ -96,7 +96,7 @@ class Statement(ConfigSection):
     context: bool = False  # if set, this project added the statement, and it does not affect the claim's verdict
     why: str = ""  # sentence that explains why the expected ratio depends on the number of CPUs
     needs: Needs | None = None
-    rounds: Rounds | None = None  # formula of a ratio that depends on the number of CPUs
+    rounds: Rounds | None = None  # formula for a ratio that depends on the number of CPUs
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -140,7 +140,7 @@ class Claim(ConfigSection):
     talk: str
     page: str  # slide or page of the talk
     said: str  # quotation from the talk, with figures
-    conditions: str  # conditions of the measurement in the talk
+    conditions: str  # conditions under which the talk's figures were measured
     here: str = ""  # how this project's measurement differs from the talk's
     can: bool = False  # if set, the source claims only a possibility, so one supported statement is enough
     program: tuple[str, ...] = ()  # command that prints a JSON object of figures; it runs in the root of the repository

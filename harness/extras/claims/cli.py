@@ -91,7 +91,7 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
 
 
 def _show_plan(claims: Sequence[Claim], settings: Settings, seconds: float | None) -> int:
-    """Print the groups of claims that tfb would measure. For each group, print the plan and length of its run."""
+    """Print the groups of claims that tfb would measure. For each group, print the run's plan and expected length."""
     groups = measure.group_open_claims(claims, recorded.read_claims(settings.results).verdicts)
     for claim in claims:
         if claim.program:
@@ -106,7 +106,7 @@ def _show_plan(claims: Sequence[Claim], settings: Settings, seconds: float | Non
 
 
 def _measure_groups(claims: Sequence[Claim], settings: Settings, seconds: float | None) -> Exit:
-    """Measure each group in a run. Judge all claims before the first run and after every run."""
+    """Measure each group in a separate run. Judge all claims before the first run and after every run."""
     deadline = time.monotonic() + (seconds or math.inf)
     groups = measure.group_open_claims(claims, _judge_claims(claims, settings))
     failed = False
@@ -123,8 +123,8 @@ def _measure_groups(claims: Sequence[Claim], settings: Settings, seconds: float 
 def _judge_claims(claims: Sequence[Claim], settings: Settings) -> dict[str, ClaimVerdict]:
     """Judge the claims from all comparable runs in the results folder. Record and return the verdicts.
 
-    If a cell of a claim was not measured in these runs, keep the earlier verdict on the claim. For example, runs before
-    a kernel update are not comparable.
+    If the comparable runs do not cover all cells of a claim, keep the earlier verdict on the claim. For example, runs
+    before a kernel update are not comparable.
     """
     records, runs_by_implementation = measure.evidence(settings.results) or (None, {})
     verdicts_by_claim, verdicts = recorded.read_claims(settings.results).verdicts, {}

@@ -1,6 +1,6 @@
-"""Measures the undecided statements of claims with benchmark runs or with the claim's program.
+"""Measures the undecided statements of claims, with benchmark runs or with a claim's program.
 
-The runs use the design ``interleaved``. One run measures all claims that share servers. All runs on the same
+The runs use the ``interleaved`` design. One run measures all claims that share servers. All runs on the same
 machine with the same builds contribute to a verdict.
 """
 
@@ -66,7 +66,7 @@ def merge_cells(cells: Iterable[ClaimSide]) -> CellLoads:
 
 
 def group_open_claims(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
-    """Return the claims about implementations that need further processes, grouped by run.
+    """Return the claims whose implementations must be measured in more processes, grouped by run.
 
     Each returned claim is reduced to the statements that ``open_part`` selects.
     """
@@ -75,9 +75,9 @@ def group_open_claims(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdi
 
 
 def open_part(claim: Claim, recorded_verdict: ClaimVerdict | None) -> Claim | None:
-    """Return the claim with only the statements whose servers need further processes, or None if there are none.
+    """Return the claim, reduced to statements whose servers need more processes, or None if no server needs more.
 
-    All cells of such a server are measured again, because earlier work of a process may affect later measurements.
+    All cells of such a server are measured again, because a process's earlier work may affect later measurements.
     """
     if recorded_verdict is None:
         return claim
@@ -142,7 +142,7 @@ def measurement_settings(
 def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | None:
     """Return the combined records of all comparable runs for claims, and the runs of each implementation.
 
-    A run is comparable if the machine, runtime, tools and settings match the newest run. Processes that ran an older
+    A run is comparable if it has the newest run's machine, runtime, tools and settings. Processes that ran an older
     build of an implementation are omitted. The remaining processes are numbered consecutively across runs. Return None
     if no run for claims exists.
     """
@@ -211,7 +211,7 @@ def _is_same_build(
 
 @cache
 def _changed(before: str, now: str, folder: str) -> bool:
-    """Return whether a folder's sources differ between two commits, or whether a commit is unknown."""
+    """Return True if a folder's sources differ between two commits, or if a commit is unknown."""
     try:
         git = Repository.containing(REPOSITORY)
         trees = [git.entries(git.commit(revision), folder) for revision in (before, now)]

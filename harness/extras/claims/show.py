@@ -53,7 +53,7 @@ def _describe(each: StatementVerdict) -> str:
 
 
 def measured(statement: StatementVerdict) -> str:
-    """Format the measured value: ``2.31× [2.20, 2.43]``, a count, or an en dash without a value."""
+    """Format the measured value: ``2.31× [2.20, 2.43]``, a count, or an en dash if there is no value."""
     if statement.value is None:
         return "–"
     if not statement.to:
@@ -107,7 +107,7 @@ def _styled(word: ClaimConclusion | None) -> Text:
 
 
 def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
-    """Return claim-verdicts.md as Markdown, with an introduction and a table of claims and verdicts."""
+    """Return the content of claim-verdicts.md: an introduction and a table of claims and verdicts."""
     measured_claims = [verdicts[claim.name] for claim in claims if claim.name in verdicts]
     counts = Counter(each.verdict for each in measured_claims)
     verdict_counts = Counter(
@@ -134,6 +134,6 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
 
 
 def _deciding(verdict: ClaimVerdict) -> str:
-    """Return the first diagram of a statement with the claim's verdict, or an empty string."""
+    """Return the diagram of the first statement that has the claim's verdict and an interval, or an empty string."""
     drawn = (picture(each) for each in verdict.statements if each.verdict == verdict.verdict and not each.context)
     return next((f"`{text}`" for text in drawn if text), "")

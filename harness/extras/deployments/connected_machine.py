@@ -20,8 +20,8 @@ logger = logging.getLogger("tfb.machines")
 
 OPEN_SECONDS = 20.0  # time limit for connecting to an engine
 CALL_SECONDS = 10.0  # time limit for a docker command
-SETTLE_SECONDS = 1.0  # maximum wait for the end of the ssh session; a forwarded stream may end slightly earlier
-# Use the host keys from the user's ssh configuration, never prompt, and end the session after four silent seconds.
+SETTLE_SECONDS = 1.0  # maximum wait for the ssh session to exit, slightly after a forwarded stream closes
+# Use the host keys from the user's ssh configuration, never prompt, and end the session after four seconds of silence.
 SSH = (
     *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
     *("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=2", "-o", "ControlPath=none"),
@@ -79,7 +79,7 @@ class ConnectedMachine:
         return ["docker", *self.engine, *arguments]
 
     def end(self, child: process.Child) -> None:
-        """Stop a long-running docker command, unless it ends within a second."""
+        """Stop a long-running docker command, unless it exits within a second."""
         if self.lost is None:
             child.wait(1.0)
         # Do not wait long for the docker client of a lost engine, which may never exit.
@@ -103,7 +103,7 @@ class ConnectedMachine:
 def reached(host: Host, folder: Path, *, needs_address: bool = True) -> Iterator[ConnectedMachine]:
     """Connect to a machine, forward its engine's socket, and yield the machine.
 
-    If ``needs_address`` is set, a Docker context must declare the machine's address for the other machines. Raises
+    If ``needs_address`` is set, a machine with a Docker context needs an address for the other machines. Raises
     UsageError if the address is missing, EnvironmentLacksError with a remedy if the machine cannot be used, or
     MachineLostError if the engine does not respond.
     """

@@ -11,7 +11,7 @@ from harness.runtime import GeneratorStart
 from harness.runtime.compose import client_environment
 from harness.runtime.generator import GeneratorProgram, run_generator
 
-# Shell script that starts the generator after it has read the line "go". If stdin ends first, no generator starts.
+# Shell script that starts the generator after it has read the line "go". If stdin is closed first, no generator starts.
 WAIT_FOR_GO = 'echo ready; read -r word && [ "$word" = go ] && echo begun && exec "$0" "$@"'
 FLAGS = {"wrk": ("-c", "-t"), "loadgen": ("--connections", "--threads")}
 
@@ -26,7 +26,7 @@ class ClientShare:
 
 
 def shares(program: str, arguments: Sequence[str], clients: int) -> list[ClientShare]:
-    """Divide connections and threads evenly among the clients. Raises LoadError for fewer connections than clients."""
+    """Divide connections and threads evenly among the clients. Raises LoadError if clients outnumber connections."""
     indices = [arguments.index(flag) + 1 for flag in FLAGS[program]]
     connections, threads = (int(arguments[index]) for index in indices)
     if connections < clients:

@@ -115,7 +115,7 @@ class MachinesRuntime(DockerRuntime):
         return build
 
     def database(self) -> AbstractContextManager[DockerDatabase]:
-        """Return a context in which the shared PostgreSQL server runs on the database machine."""
+        """Return a context manager that runs the shared PostgreSQL server on the database machine."""
         machine = self.database_machine
         if machine is None:
             raise EnvironmentLacksError("the run uses an existing PostgreSQL server, so tfb does not start PostgreSQL")

@@ -85,7 +85,7 @@ def _profile(info: RunInfo) -> dict[str, object]:
 
 
 def _process_limits(first: RunInfo, deployments: Sequence[MachineSet] | None) -> dict[str, object]:
-    """Return the process counts of the merged run. For parts (``deployments`` is None), keep the recorded counts."""
+    """Return the merged run's process counts. For parts (``deployments`` is None), keep the recorded counts."""
     profile = _profile(first)
     rules = profile.get("processes")
     limits: dict[str, object] = {**(rules if isinstance(rules, dict) else {}), "looks": ()}

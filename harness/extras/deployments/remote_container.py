@@ -1,6 +1,6 @@
 """A running container on a remote machine, with the interface of a local container.
 
-The remote Docker engine reports whether the container runs. A second container on that machine, the reader
+The remote Docker engine reports whether the container is running. A second container on that machine, the reader
 (toolset/meter), provides the counters. The reader responds to each line on stdin with a line of counters. Times refer
 to the remote machine's clock.
 """
@@ -73,7 +73,7 @@ class RemoteContainer(Container):
             raise
 
     def _state(self) -> str:
-        """Return the start time and the process id from the engine, separated by a space."""
+        """Return the container's start time and process id, as the engine reports them, separated by a space."""
         form = "{{.State.StartedAt}} {{.State.Pid}}"
         return self.machine.docker("container", "inspect", "--format", form, self.id).stdout.strip() or "0"
 
@@ -104,7 +104,7 @@ class RemoteContainer(Container):
             if not part:
                 self._reader.wait(READ_SECONDS)
                 self.machine.require_response()
-                raise ServerDiedError(f"the reader on {self.machine.name} has ended")
+                raise ServerDiedError(f"the reader on {self.machine.name} has exited")
             self._incomplete_line += part
         text, _, self._incomplete_line = self._incomplete_line.partition(b"\n")
         counters: dict[str, Any] = json.loads(text)
@@ -113,7 +113,7 @@ class RemoteContainer(Container):
         return counters
 
     def alive(self) -> bool:
-        """Return whether the container runs. Raises MachineLostError if the machine is lost."""
+        """Return whether the container is running. Raises MachineLostError if the machine is lost."""
         if self._follower.poll() is None:
             return True
         self.machine.require_reachable()
@@ -140,7 +140,7 @@ class RemoteContainer(Container):
         return None
 
     def connections(self, port: int) -> "RemoteConnections":
-        """Return the counters of connections to the container's port."""
+        """Return counters for connections to the container's port."""
         return RemoteConnections(self)
 
     def how_it_ended(self) -> str:
@@ -179,7 +179,7 @@ class RemoteContainer(Container):
 
 @dataclass(frozen=True)
 class RemoteConnections:
-    """Counters of the clients' connections to a container's port, read on the server's machine."""
+    """Counters for the clients' connections to a container's port, read on the server's machine."""
 
     container: RemoteContainer
 

@@ -25,7 +25,7 @@ RUN = "doctor"
 
 
 def roles(hosts: Hosts, connected: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[RoleMachine, ...]:
-    """Return the facts and roles of each machine. Raises MachineLostError or EnvironmentLacksError."""
+    """Return each machine's facts and roles. Raises MachineLostError or EnvironmentLacksError."""
     host_roles = [("server", hosts.server), ("database", hosts.database)]
     host_roles += [(f"client {number}", client) for number, client in enumerate(hosts.clients, 1)]
     machines = []

@@ -14,7 +14,7 @@ class GatePlugin(Plugin):
     """Plugin for ``compare --base`` in a service's folder, and for the verbs ``init`` and ``history``."""
 
     verbs: ClassVar[Mapping[str, Verb]] = {
-        "init": Verb(target="harness.extras.gate.init:command", help="write the tfb.toml of a service"),
+        "init": Verb(target="harness.extras.gate.init:command", help="write a tfb.toml for a service"),
         "history": Verb(
             target="harness.extras.gate.history:command", help="draw the verdicts saved by compare --history"
         ),

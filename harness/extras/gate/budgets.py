@@ -20,7 +20,7 @@ from harness.units import format_seconds
 BUDGETS = {"budget_p99": "response-time-p99", "budget_cpu": "cpu-per-request"}  # key in tfb.toml -> metric
 LABELS = {"budget_p99": "the 99th percentile of response times", "budget_cpu": "CPU time per request"}
 MAX_BUDGET_PROCESSES = 60  # maximum number of processes that tfb recommends
-BUDGET_ERROR = 0.02  # probability of "slower" for a request that costs exactly the budget
+BUDGET_ERROR = 0.02  # probability of the verdict "slower" if a request's true cost equals the budget
 
 
 def apply_budgets(result: GateResult, records: RunRecords, requests: Sequence[Request]) -> GateResult:

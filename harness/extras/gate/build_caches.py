@@ -50,12 +50,12 @@ SHARED_FOLDERS = ("target",)
 SHARED = (*SHARED_FOLDERS, *(name for name in get_args(CacheName) if name.startswith("~/")))
 SKIPPED = (".git", "node_modules", ".venv", "target")
 TOOLS = ("node", "npm", "python3", "pip", "cargo", "rustc", "go", "java", "mvn", "cc")
-# Prefixes of dependencies on folders in the repository, which package managers may copy.
+# Prefixes of dependencies on folders in the repository. Package managers may copy these folders.
 LOCAL_DEPENDENCY = re.compile(rb"\b(?:file|link|portal|workspace):")
 NODE_SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "overrides", "resolutions")
 NODE_FOLDERS = (".bin", ".pnpm", ".package-lock.json", ".modules.yaml", ".yarn-integrity", ".yarn-state.yml")
 CARGO_HASH = re.compile(r"(?:lib)?(.+?)-[0-9a-f]{16}(?:\..*)?")
-CARGO_FOLDERS = (".fingerprint", "build", "deps")  # in the folder of a profile, such as target/release
+CARGO_FOLDERS = (".fingerprint", "build", "deps")  # in a profile's folder, such as target/release
 CGO = re.compile(rb'^\s*(?:import\s*\(?\s*)?"C"\s*(?:$|[;/)])', re.MULTILINE)
 MAVEN_METADATA = re.compile(r"maven-metadata-(?!local\.).*|_remote\.repositories|resolver-status\.properties")
 
@@ -67,7 +67,7 @@ class BuildCaches:
     services: Mapping[str, tuple[Service, Path]]  # side -> service and folder
     roots: Mapping[str, Path]  # side -> root folder of the side's copy of the repository
     origin: Path  # the service's folder in the user's working tree
-    note: str = ""  # line for the report about the use of caches
+    note: str = ""  # report line about the use of the caches
     _store: Path | None = field(default=None, init=False)  # cache to fill after base's build, if any
 
     @property
@@ -101,7 +101,7 @@ class BuildCaches:
                 for name in stored_names:
                     target = _place(name, folder, homes and homes / side)
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    target.mkdir()  # fails if the side already has a folder or link of this name
+                    target.mkdir()  # fails if the side already has a folder or link with this name
                     copied_paths.append(target)
                     _copy(store / _file_name(name), target)
                     _replace_path(target, origin, str(folder))
@@ -135,7 +135,7 @@ class BuildCaches:
             stage.rename(self._store)
             _limit_size(parent)
             if not self._store.is_dir():
-                self.note = f"cache: not filled, because it exceeds the limit of {MAX_BYTES >> 30} GiB for all caches"
+                self.note = f"cache: not filled, because all caches together are limited to {MAX_BYTES >> 30} GiB"
         except (TfbError, OSError, ValueError, LookupError, TypeError) as error:
             self.note = f"cache: not filled: {error}"
         finally:
@@ -225,7 +225,7 @@ def _require_inside(source: Path, folder: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a folder's content. Copy links as links, but do not preserve owners or special mode bits."""
+    """Copy a folder's content. Preserve links, but not owners or special mode bits."""
     command = ["cp", "-RPT", "--preserve=timestamps,links", "--reflink=auto", "--", str(source), str(target)]
     if process.run(command, seconds=COPY_SECONDS).status != 0:
         raise TfbError(f"cannot copy {source}")
@@ -251,7 +251,7 @@ def _clean(name: str, folder: Path, root: Path, service_folder: Path) -> None:
         absolute = path.readlink().is_absolute()
         if absolute and (path.readlink().is_relative_to(root.parent) or not path.exists()):
             raise TfbError(f"{name} contains a link into the side's folders: {path.relative_to(folder)}")
-        # Refuse the link, because cleaning the cache could otherwise remove files from the linked folder.
+        # Reject the link, because cleaning the cache could otherwise remove files from the linked folder.
         if path.is_dir() and not path.resolve().is_relative_to(folder.resolve()):
             raise TfbError(f"{name} contains a link to a folder outside it: {path.relative_to(folder)}")
     cleaners: Mapping[str, Callable[[], None]] = {
@@ -313,7 +313,7 @@ def _clean_cargo(folder: Path, root: Path, service_folder: Path) -> None:
     dependencies = {each["name"] for each in packages} - own
     dependencies |= {name.replace("-", "_") for name in dependencies} - {name.replace("-", "_") for name in own}
     found = {path.parent for path in folder.glob("**/.fingerprint")}
-    profiles = {path for path in found if found.isdisjoint(path.parents)}  # build scripts may run Cargo, too
+    profiles = {path for path in found if found.isdisjoint(path.parents)}  # skip nested: build scripts may run Cargo
     if not profiles:
         raise TfbError("target has no .fingerprint folder: tfb can cache a target folder only if Cargo created it")
     for profile in profiles:
@@ -343,7 +343,7 @@ def _clean_maven(folder: Path) -> None:
 
 
 def _clean_pip(folder: Path) -> None:
-    """Remove wheels that were built from a folder. Keep wheels with a remote URL as the recorded origin."""
+    """Remove wheels that were built from a folder. Keep wheels whose recorded origin is a remote URL."""
     for wheel in folder.glob("wheels/**/*.whl"):
         origin = wheel.parent / "origin.json"
         if not origin.is_file() or '"file://' in origin.read_text(encoding="utf-8"):
@@ -361,7 +361,7 @@ def _clean_go(folder: Path, root: Path) -> None:
 
 
 def cache_sizes() -> list[tuple[Path, float, int]]:
-    """Return the path, time of last use and size in bytes of each cache."""
+    """Return each cache's path, time of last use, and size in bytes."""
     sizes = []
     with suppress(OSError):
         for store in build_caches_folder().iterdir():
@@ -371,7 +371,7 @@ def cache_sizes() -> list[tuple[Path, float, int]]:
 
 
 def _limit_size(parent: Path) -> None:
-    """Remove the least recently used caches above ``MAX_BYTES`` in total, and abandoned temporary folders."""
+    """Remove least recently used caches until at most ``MAX_BYTES`` remain. Remove abandoned temporary folders."""
     total = 0
     for store, used, size in sorted(cache_sizes(), key=lambda each: each[1], reverse=True):
         total += size

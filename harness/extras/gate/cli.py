@@ -1,4 +1,4 @@
-"""The command ``./tfb compare --base`` for a service, which measures two versions side by side.
+"""The command ``./tfb compare --base``, which measures two versions of a service side by side.
 
 A comparison has three sides: base, a control copy of base, and head. A session builds, measures and judges all sides.
 With ``--confirm``, a second session follows if head is slower.
@@ -98,7 +98,7 @@ PROFILE = "gate"
 WORKING_TREE = "the working tree"
 KEEP_LOGS = "use --results DIR to keep the logs and measurements"
 EXIT_CODES = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
-# Seconds to measure a process of every side with up to three requests. Key: whether a just-in-time compiler runs.
+# Seconds to measure a process of each side with up to three requests. Key: whether a just-in-time compiler runs.
 PROCESS_SECONDS = {False: 60.0, True: 100.0}
 MIN_PROCESSES, DEFAULT_PROCESSES = 2, 5
 MIN_BUDGET_PROCESSES = 4  # with two processes, intervals are too wide to show that a cost exceeds a budget
@@ -169,7 +169,7 @@ def run_session(comparison: AskedComparison, settings: Settings, flags: RunFlags
     with ExitStack() as stack:
         scratch = stack.enter_context(ownership.make_scratch_folder("gate"))
         accounts.share_folder(scratch, list_content=False)  # builds and servers run under separate accounts
-        if os.geteuid() != 0:  # without root, sides may write to the temporary folder, but not to this one
+        if os.geteuid() != 0:  # without root, sides may write to the temporary folder, but not to ``scratch``
             stack.enter_context(ownership.scratch_within(scratch))
         session = prepare(comparison.folder, comparison.base, comparison.head, scratch, settings.seed)
         privileges = (
@@ -229,7 +229,7 @@ def run_session(comparison: AskedComparison, settings: Settings, flags: RunFlags
 
 
 def prepare(folder: Path, base: str, head: str | None, scratch: Path, seed: int) -> PreparedComparison:
-    """Copy the sides to ``scratch`` and read the declared requests, without executing code of either version."""
+    """Copy the sides to ``scratch`` and read the declared requests, without executing code from either version."""
     notes: list[str] = []
     of_head = sides.copy_side(folder, head, scratch / HEAD, notes)
     of_base = sides.copy_side(folder, base, scratch / BASE, notes, of_head.file)

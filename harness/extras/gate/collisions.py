@@ -1,6 +1,7 @@
 """Explains why a side (base, its copy or head) failed.
 
-Sides collide if they need the same port, file or lock. To detect a collision, tfb starts a failed side alone.
+Sides collide if they need the same port, file or lock. To detect a collision, tfb restarts a failed side
+without the other sides.
 """
 
 import os
@@ -161,7 +162,7 @@ def require_no_collision(
     processes: Sequence[ProcessRecord],
     folder: Path,
 ) -> None:
-    """Start each failed side alone. Raise CollisionError if the side then works. The sides must not be running."""
+    """Restart each failed side without the other sides. Raise CollisionError if it works. No side may be running."""
     for process in processes:
         if process.status != "failed" or process.log is None:
             continue
@@ -175,7 +176,7 @@ def require_no_collision(
 
 
 def _lines_in_use(log: Path) -> list[str]:
-    """Return the lines of a log that report a port, file or lock in use."""
+    """Return the log lines that report a port, file or lock in use."""
     try:
         text = log.read_bytes()[-LOG_BYTES:].decode(errors="replace")
     except OSError:
@@ -184,7 +185,7 @@ def _lines_in_use(log: Path) -> list[str]:
 
 
 def _ports_alone(runtime: Runtime, side: Implementation, log: Path) -> set[int] | None:
-    """Start and verify a side alone. Return its ports other than PORT, or None if the side fails."""
+    """Start and verify a side without the other sides. Return its ports other than PORT, or None if the side fails."""
     try:
         with ExitStack() as stack:
             address: DatabaseAddress = NO_DATABASE
@@ -197,7 +198,7 @@ def _ports_alone(runtime: Runtime, side: Implementation, log: Path) -> set[int] 
                 verdict = verifier.verify_test_type(server, kind, address, process=1, thorough=False, loads=())
                 if verdict.outcome is Outcome.FAIL:
                     return None
-            time.sleep(3.0)  # a side that works must survive this long
+            time.sleep(3.0)  # a working side must keep running for this long
             server.program.require_alive()
             return second_ports(server)
     except TfbError:

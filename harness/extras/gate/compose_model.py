@@ -1,7 +1,7 @@
 """Rewrites a side's compose project to isolate the side from this machine and from the other sides.
 
 The sides of a comparison are base, its copy and head. The input is the output of ``docker compose config``, in which
-all includes, merges and variables are resolved. tfb copies, drops or rewrites known keys, and refuses all other keys.
+all includes, merges and variables are resolved. tfb copies, drops or rewrites known keys, and rejects all other keys.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -62,7 +62,7 @@ CONSENTS = frozenset(
 TOP_LEVEL = frozenset({"name", "networks", "secrets", "configs", "services", "version", "volumes"})
 VALUE_PREFIX = "TFB_VALUE_"  # prefix for variables with secrets, to avoid names that programs interpret
 MOST_CONTAINERS = 8  # maximum number of containers per service
-MOST_REFUSALS = 20  # maximum number of refused keys in a message
+MOST_REFUSALS = 20  # maximum number of rejected keys in a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +81,13 @@ class Separation:
 def separate_model(model: ComposeTree, separation: Separation) -> dict[str, Any]:
     """Return a model that shares no resources with this machine or with the other sides.
 
-    Raises UsageError with a list of the refused keys.
+    Raises a UsageError that lists the rejected keys.
     """
     return _Separator(separation).whole(model)
 
 
 class _Separator:
-    """A compose model visitor that rewrites keys and collects the keys that tfb refuses."""
+    """A compose model visitor that rewrites keys and collects the keys that tfb rejects."""
 
     def __init__(self, separation: Separation) -> None:
         self.given = separation
@@ -121,7 +121,7 @@ class _Separator:
         self.refused.append(f"- {key[:200]}: {why[:500]}; {what[:300]}")
 
     def _consented(self, service: str, key: str, reason: str) -> bool:
-        """Return whether ``--allow`` names the key. If not, refuse the key."""
+        """Return whether ``--allow`` names the key. If not, reject the key."""
         allowed = self.given.allowed
         if key in allowed.get(service, frozenset()) | allowed.get("", frozenset()):
             return True
@@ -310,7 +310,7 @@ class _Separator:
             )
             self._refuse(f"{location}.driver_opts", reason, "remove it")
         kept = {"internal": True} if entry.get("internal") else {}
-        # Drop a fixed subnet, because three sides cannot use the same subnet. _networks refuses fixed addresses.
+        # Drop a fixed subnet, because three sides cannot use the same subnet. _networks rejects fixed addresses.
         own = {"name": f"{self.given.project}_{name}", "driver": "bridge", "labels": dict(self.given.labels)}
         return {**own, **kept, **({"driver_opts": options} if options else {})}
 
@@ -345,7 +345,7 @@ class _Separator:
         return {"content": entry.get("content", "")}
 
     def _require_fixed_binds(self) -> None:
-        """Refuse mount sources below a writable mount, because a container could replace them with links."""
+        """Reject mount sources below a writable mount, because a container could replace them with links."""
         for where, source, _ in self.binds:
             for other, above, writable in self.binds:
                 if writable and above in source.parents:
@@ -354,7 +354,7 @@ class _Separator:
 
 
 def set_only(variables: object) -> dict[str, Any]:
-    """Omit variables without a value, which Docker Compose would copy from the caller's environment."""
+    """Return the variables that have a value. Docker Compose would copy the rest from the caller's environment."""
     pairs = variables.items() if isinstance(variables, Mapping) else ()
     return {name: value for name, value in pairs if value is not None}
 

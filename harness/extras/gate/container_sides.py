@@ -132,7 +132,7 @@ class ContainedSide:
 def make_contained_side(side: str, service: Service, folder: Path, top: Path, session: SharedSettings) -> ContainedSide:
     """Return a side that runs in containers. ``top`` is the root of the side's copy of the repository.
 
-    Raises UsageError if tfb refuses a key in the compose file.
+    Raises UsageError if tfb rejects a key in the compose file.
     """
     for variable, value in service.env.items():
         if not VARIABLE.fullmatch(variable) or "\0" in value:

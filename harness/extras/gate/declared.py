@@ -79,7 +79,7 @@ def compare_declarations(
     changed = [name for name in base_requests if name in head_requests and head_requests[name] != base_requests[name]]
     notes = [*_service_notes(base.service, head.service, asked=target_given)]
     if changed:
-        notes.append(f"head's {service.FILE} declares {', '.join(changed)} differently: base's declaration is measured")
+        notes.append(f"head's {service.FILE} declares {', '.join(changed)} differently: base's declaration applies")
     if removed:
         gone = ", ".join(name for name in base_requests if name in removed)
         notes.append(f"head's {service.FILE} no longer declares {gone}: the verdict is 'slower' or 'cannot tell'")
@@ -144,10 +144,11 @@ def without_added_requests(records: RunRecords, declared: DeclaredRequests) -> R
 
 
 def apply_declarations(result: GateResult, records: RunRecords, declared: DeclaredRequests) -> GateResult:
-    """Adjust the verdicts to the differences between the declarations.
+    """Adjust the verdicts for differences between the declarations.
 
     Add a verdict on each request that only head declares. If head's responses match head's changed declaration, the
-    verdict is not "failed". If head no longer declares a request, the verdict is neither "same" nor "faster".
+    verdict is "cannot tell" instead of "failed". If head no longer declares a request, the verdict is "slower" or
+    "cannot tell".
     """
     verdicts = tuple(_left_open(one) if one.request in declared.removed else one for one in result.requests)
     verdicts = tuple(_excused(one, records) for one in verdicts)
@@ -211,7 +212,7 @@ def _violations(records: RunRecords, side: str, name: str) -> list[VerificationR
 
 
 def _verified(records: RunRecords, name: str) -> RequestVerdict:
-    """Return the verdict on a request that base does not support, from the verification of head's responses."""
+    """Return the verdict on a request that base does not support, based on the verification of head's responses."""
     violations = _violations(records, HEAD, name)
     if violations:
         return RequestVerdict(request=name, verdict="failed", reason=describe_violation(violations[0]))

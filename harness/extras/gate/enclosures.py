@@ -1,8 +1,8 @@
 """Isolates the sides (base, its copy and head) from each other if tfb does not run as root.
 
-Each side runs in an enclosure: a user namespace with a read-only view of the machine. No side can change the files of
-a different side, tfb or the user. A side can read the user's home, but writes go to a private layer. Some kernels and
-containers do not permit user namespaces.
+Each side runs in an enclosure: a user namespace with a read-only view of the machine. No side can change files that
+belong to a different side, to tfb or to the user. A side can read the user's home, but writes go to a private layer.
+tfb cannot isolate the sides on kernels and in containers that do not permit user namespaces.
 """
 
 import os

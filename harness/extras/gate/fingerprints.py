@@ -136,8 +136,8 @@ def changed_paths(root: Path, before: Mapping[str, Fingerprint], *, after_load: 
     """Yield changed, new and removed paths.
 
     If ``after_load`` is set, skip files that servers write, such as logs and databases. If the sides are also
-    ``separated``, skip every file that only the owner may write to. If the sides are not ``separated``, also yield
-    files that were rewritten with the old content.
+    ``separated``, skip every file that only the owner may write to. If the sides are not ``separated``, include files
+    that were rewritten with unchanged content.
     """
 
     def may_change(path: str) -> bool:

@@ -18,10 +18,10 @@ GATE_RATE_SHARE = 0.5  # the regression gate's rate, as a share of the slowest v
 # If a service is slow, the regression gate lengthens its trials to reach MIN_GATE_REQUESTS, up to SLOW_TRIAL_SECONDS.
 # A trial that would still have fewer than MIN_CLOSED_REQUESTS requests may last up to MAX_GATE_SECONDS.
 MIN_GATE_REQUESTS, SLOW_TRIAL_SECONDS, MAX_GATE_SECONDS = 50, 6.0, 10.0
-MIN_CLOSED_REQUESTS = 5  # a closed loop with fewer responses is repeated at MAX_GATE_SECONDS
-# If responses time out, the closed loop is repeated with the number of connections divided by CONNECTION_DIVISOR. The
-# number is also limited to let the measured throughput serve all connections within RESPONSE_TIME_SHARE of the
-# timeout. The margin allows for a slower side.
+MIN_CLOSED_REQUESTS = 5  # a closed loop with fewer responses is repeated for MAX_GATE_SECONDS
+# If responses time out, the closed loop is repeated with the number of connections divided by CONNECTION_DIVISOR.
+# If the measured throughput would still imply response times above RESPONSE_TIME_SHARE of the timeout, the number is
+# reduced further. The margin below the timeout allows for a slower side.
 CONNECTION_DIVISOR, RESPONSE_TIME_SHARE = 4, 0.25
 MAX_ABANDONED_SECONDS = 30.0  # maximum wait for a server to finish requests that have timed out
 
@@ -125,7 +125,7 @@ def _abandoned_seconds(trial: Trial) -> float:
 
 
 def _set_rate(rates: dict[str, float], kind: str, trials: Sequence[Trial], *, at_least: int) -> None:
-    """Set the rate of a test type from the slowest trial. Do nothing if there are fewer than ``at_least`` trials."""
+    """Set a test type's rate from the slowest trial. Do nothing if there are fewer than ``at_least`` trials."""
     if len(trials) >= at_least and (slowest := min(trial.throughput for trial in trials)) > 0:
         rates[kind] = float(f"{GATE_RATE_SHARE * slowest:.2g}")
 

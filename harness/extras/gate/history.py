@@ -1,6 +1,6 @@
 """The command ``./tfb history FILE``, which draws the verdicts that ``./tfb compare --history FILE`` saved.
 
-Each line of the file is the result of a session, which is one comparison of two versions.
+Each line of the file is the result of one comparison.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,7 +56,7 @@ def read_text(path: Path) -> str:
 
 
 def latest_lines(results: Sequence[GateResult]) -> Iterator[str]:
-    """Yield a line with the start time, head and headline of each of the last ten sessions."""
+    """Yield a line with the start time, head and headline of each of the last ten comparisons."""
     return (
         f"{format_start(result)}  {one_line(result.head):<24} {_first(headline(result))}" for result in results[-10:]
     )
@@ -67,7 +67,7 @@ def _first(text: str) -> str:
 
 
 def request_lines(results: Sequence[GateResult], request: str) -> Iterator[str]:
-    """Yield a line with a request's interval for each session. All lines use the same axis."""
+    """Yield a line with a request's interval for each comparison. All lines use the same axis."""
     ratios = [(result, one.ratio) for result in results for one in result.requests if one.request == request]
     ends = drawing_range([ratio for _, ratio in ratios])
     for result, ratio in ratios:

@@ -23,7 +23,7 @@ ROUTE = re.compile(
     r"""(?:path\s*=\s*|value\s*=\s*)?|^\s*get\(?\s*)\s*["'](?:GET )?(/[^"'\s]*|)["']""",
     re.MULTILINE,
 )
-# Pairs of patterns. The first finds the common prefix of a class or group, and the second finds routes below it.
+# Pairs of patterns. The first pattern finds the common prefix of a class or group. The second finds routes below it.
 PREFIXES = (
     (
         re.compile(r"@Controller\(\s*(?:\{[^}]*path:\s*)?(?:[\"']([^\"']*)[\"'])?"),

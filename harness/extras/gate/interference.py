@@ -17,7 +17,7 @@ MAX_HEAD_CPUS_UNDER_BASE = (
 )
 # Limits on base's CPU use while head is under load: number of CPUs, and share of head's CPU time.
 MAX_BASE_CPUS_UNDER_HEAD, ASKED_SHARE = 0.005, 0.05
-UNEQUAL = 2.0  # background work above this ratio counts as unequal; equal background work favours neither side
+UNEQUAL = 2.0  # maximum ratio of background CPU use between base and head; equal use favours neither side
 
 
 def discard_disturbed(result: GateResult, records: RunRecords) -> GateResult:
@@ -52,5 +52,5 @@ def _interference(records: RunRecords, name: str) -> str:
 
 
 def _others(trials: Sequence[Trial]) -> float:
-    """Return the number of CPUs that the busiest side without load used, as a mean over the trials."""
+    """Return the CPUs used by the busiest side without load, averaged over the trials."""
     return fmean([trial.idle_cpu_share or 0.0 for trial in trials] or [0.0])

@@ -69,8 +69,8 @@ class Isolation:
     above: FolderWatch | None = None  # a watch on base's parent folders, which starts before head is built
     closed: tuple[Path, ...] = ()  # additional folders that no side may write to
     enclosed: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if there are no enclosures
-    sockets: Mapping[str, SocketFolder] = field(default_factory=dict)  # by side; only for absolute paths of sockets
-    note: str = ""  # line for the report that explains why the sides are not separated
+    sockets: Mapping[str, SocketFolder] = field(default_factory=dict)  # by side; only for absolute socket paths
+    note: str = ""  # report line that explains why the sides are not separated
     caches: BuildCaches | None = None
 
     def prepare(self, *, separate: bool) -> None:
@@ -101,7 +101,7 @@ class Isolation:
 
     @property
     def notes(self) -> list[str]:
-        """Return notes for the report about the sides' separation and the build caches."""
+        """Return the report's notes about the sides' separation and the build caches."""
         return [note for note in (self.note, self.caches.note if self.caches else "") if note]
 
     @property
@@ -134,7 +134,7 @@ class Isolation:
         return variables
 
     def keep_caches(self) -> None:
-        """Copy the dependencies that base's build installed to the cache and to the other sides."""
+        """Copy dependencies from base's build to the cache and to the other sides."""
         if self.caches is None:
             return
         homes = None if self.enclosed else self.homes
@@ -341,7 +341,7 @@ def _furnish(home: Path) -> None:
 
 
 def _show(folder: Path, place: Path) -> None:
-    """Create the folder ``place`` with links to the entries of ``folder`` that SHOWN lists. Omit a missing folder."""
+    """Create the folder ``place`` with links to the entries of ``folder`` that SHOWN lists, if ``folder`` exists."""
     shown = SHOWN[place.name]
     if os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises PermissionError
         place.mkdir()

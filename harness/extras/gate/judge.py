@@ -204,7 +204,7 @@ def _draft_verdict(records: RunRecords, name: str) -> RequestVerdict:
         conclusion = "failed" if missing == [HEAD] and FAILURE_FLAGS & {*flags} else "cannot tell"
         return RequestVerdict(request=name, verdict=conclusion, reason=explain_missing(records, flags, missing[0]))
     metric: PairedMetric = "CPU per request" if all(t.cpu_per_request for t in valid_trials) else "response time"
-    load, _ = Counter(t.load for t in valid_trials).most_common(1)[0]  # several if the first rate was too high
+    load, _ = Counter(t.load for t in valid_trials).most_common(1)[0]  # loads differ if the first rate was too high
     valid_trials = [t for t in valid_trials if t.load == load]
     if losses := excess_losses([t for t in trials if t.load == load]):
         conclusion = "failed" if FAILURE_FLAGS & {*losses} else "cannot tell"

@@ -99,7 +99,7 @@ def _residual_variance(processes: Sequence[FloatArray]) -> float:
 def _without_cold_rounds(logs: FloatArray) -> FloatArray:
     """Remove early rounds that cost more than ``MAX_WARM_UP_RATIO`` times the median of the later rounds.
 
-    A just-in-time compiler was still active in such rounds. The rule uses means over all sides, and favours no side.
+    A just-in-time compiler was still active in such rounds. The rule uses means over all sides, so it favours no side.
     ``logs`` is an array of rounds x sides.
     """
     cost, half = logs.mean(axis=1), len(logs) // 2
@@ -160,7 +160,7 @@ def estimate_ratios(
 
 
 def _sums(table: PairedCosts) -> tuple[float, ...]:
-    """Return the statistics of a request for ``estimate_ratios``.
+    """Return a request's statistics for ``estimate_ratios``.
 
     The tuple contains the mean log ratios of head and noise, then the sums of squares about the mean and about zero.
     The last three elements are the degrees of freedom, the number of processes, and the minimum variance.

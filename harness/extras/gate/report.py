@@ -153,7 +153,7 @@ def _drawable_interval(ratio: Ratio | None) -> tuple[float, float] | None:
 
 
 def print_text(result: GateResult, console: SafeConsole) -> None:
-    """Print the result. Move columns that exceed the console's width to further tables."""
+    """Print the result. Move columns that exceed the console's width to additional tables."""
     console.print(Text(_indented(headline(result)), STYLES.get(result.verdict, "bold")))
     columns = (replace(each, cells=tuple(map(one_line, each.cells))) for each in table_columns(result))
     print_table(TextTable(title=_sides(result), columns=tuple(columns)), console)

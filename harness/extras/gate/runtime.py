@@ -89,7 +89,7 @@ class ServiceRuntime(LocalRuntime):
             redaction.redact_file(log)
 
     def endpoints(self, implementation: Implementation, port: int, program: LocalProgram) -> Sequence[Endpoint]:
-        """Return the addresses at which the server of a side may listen."""
+        """Return the addresses at which a side's server may listen."""
         service, _ = self.services[implementation.name]
         usual = [replace(each, tls=service.tls) for each in super().endpoints(implementation, port, program)]
         if not service.listen:
@@ -121,7 +121,7 @@ class ServiceRuntime(LocalRuntime):
         safe_write.make_folder(log.parent)
         safe_write.append(log, private=True).close()  # private, because secrets are redacted only at the end
         started_at = time.monotonic()
-        if service.listen:  # remove the socket of a killed process, because the next process could not listen there
+        if service.listen:  # a socket that a killed process left would prevent the next process from listening
             try:
                 confined.remove_socket(*self.socket_place(implementation))
             except OSError as error:
@@ -188,7 +188,7 @@ def choose_services(
 ) -> ServiceRuntime:
     """Return the runtime for a comparison. Closing ``stack`` removes the images that the runtime builds.
 
-    Raises EnvironmentLacksError if no container engine responds, or UsageError if tfb refuses a compose file.
+    Raises EnvironmentLacksError if no container engine responds, or UsageError if tfb rejects a compose file.
     """
     for service, _ in services.values():
         redaction.declare(service.env | service.build_env)
@@ -219,7 +219,7 @@ def choose_services(
 
 
 def find_repository_copy(folder: Path) -> Path:
-    """Return the root of the repository copy that contains ``folder``, or ``folder`` outside scratch folders."""
+    """Return the root of the repository copy that contains ``folder``, or ``folder`` if it is not in a copy."""
     for inner, outer in pairwise([folder.resolve(), *folder.resolve().parents]):
         if outer.name.startswith(ownership.SCRATCH_PREFIX) and outer.parent == Path(tempfile.gettempdir()).resolve():
             return inner

@@ -79,7 +79,7 @@ def head_over_base(
 
 
 def side_medians(trials: Sequence[Trial], metric: str) -> tuple[float, float, float] | None:
-    """Return the median over trials for base, head and the control copy, or None if a side has no value."""
+    """Return a metric's median over trials for base, head and control copy, or None if a side has no value."""
     read = METRICS[metric].read
     values = [[value for t in trials if t.implementation == side and (value := read(t))] for side in SIDES]
     base, head, copy = values
@@ -110,7 +110,7 @@ def connection_notes(records: RunRecords) -> Iterator[str]:
             )
 
 
-# ---- reasons against a side ------------------------------------------------------------------------------------------
+# ---- problems with a side --------------------------------------------------------------------------------------------
 
 
 def describe_violation(verdict: VerificationRecord) -> str:
@@ -212,12 +212,12 @@ def _memory_growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | 
 
 
 def length_notes(records: RunRecords) -> Iterator[str]:
-    """Yield a note for each request for which the response lengths of head and base differ."""
+    """Yield a note for each request whose response lengths differ between head and base."""
     for request in records.info.loads:
         trials = [t for t in trials_at_rate(records, request) if t.requests]
         lengths = [[t.bytes / t.requests for t in trials if t.implementation == side] for side in SIDES]
         if not all(lengths):
-            continue  # sides without trials are already in the verdict
+            continue  # the verdict already reports sides without trials
         base, head, copy = map(median, lengths)
         if abs(math.log(head / base)) > math.log1p(LENGTH_TOLERANCE) + abs(math.log(copy / base)):
             yield f"{request}: responses have {head:.0f} bytes on head, {base:.0f} on base: check that all data is sent"

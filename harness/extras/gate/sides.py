@@ -135,7 +135,7 @@ def _add_git(repository: Path, target: str | None, folder_of_side: Path) -> str:
 
 
 def divergence_notes(repository: Path, base: str, head: str | None) -> list[str]:
-    """Return notes about commits in only one version, because the verdict attributes their effect to head's change."""
+    """Return notes about commits that only one version has. The verdict attributes their effect to head's change."""
     targets = (base, head or "HEAD")
     if any(target.startswith((FOLDER, *TARGET_PREFIXES)) for target in targets):
         return []
@@ -265,7 +265,7 @@ def _name(root: Path, folder: Path, name: str) -> str:
 
 
 def _read(root: Path, folder: Path) -> service.ServiceFile:
-    """Parse a side's tfb.toml. Raises ConfigError if it is invalid, or UsageError for a file outside the repository."""
+    """Parse a side's tfb.toml. Raises ConfigError if it is invalid, or UsageError if it is outside the repository."""
     if os.path.lexists(folder / service.FILE):
         _require_inside(root, folder, service.FILE, service.FILE)
     return service.read_service(folder)
@@ -283,7 +283,7 @@ def _require_inside(root: Path, folder: Path, key: str, name: str) -> None:
 
 
 def _bring(repository: Path, side: Side) -> None:
-    """Copy the files and folders in ``service.files`` from the working tree, except for files that the side contains.
+    """Copy the files and folders in ``service.files`` from the working tree, except for files that the side has.
 
     Raises UsageError for a file outside the repository. Also raises UsageError for a tracked file, because the working
     tree contains head's version of the file. Skip tracked files in a listed folder.

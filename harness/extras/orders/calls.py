@@ -40,7 +40,7 @@ def expected(operation: str, status: int) -> Expect:
 
 
 class Calls:
-    """A factory of valid and invalid calls to the order service at a base URL."""
+    """A factory for valid and invalid calls to the order service at a base URL."""
 
     def __init__(self, base: str) -> None:
         self._base = base
@@ -95,7 +95,7 @@ class Calls:
     ) -> Call:
         """Return a call that creates an order.
 
-        The server must ignore the members that ``extra_members`` adds to the order and ``of_items`` to each item.
+        ``extra_members`` are added to the order, and ``of_items`` to each item. The server must ignore both.
         """
         items = [{"itemId": item, "quantity": quantity, **(of_items or {})} for item, quantity in lines]
         body = {"customerId": customer, "card": card, "items": items, **(extra_members or {})}
@@ -112,7 +112,7 @@ InvalidBodies = Iterator[tuple[str, object]]  # (defect, body)
 MAX_ID = 2**63 - 1  # maximum order id
 LINE = {"itemId": 3, "quantity": 2}
 INVALID_OBJECTS = (b"", b'{"customerId":1,', b"[]", b'"order"', b"null", b'{"card":"\xff\xfe"}')
-# Invalid ids of a customer or an item.
+# Invalid customer ids and item ids.
 INVALID_IDS: CallValues = ("1", 1.5, None, True, 0, -1, SEEDED_ROWS + 1, 2**31, 10**30)
 INVALID_QUANTITIES: CallValues = (0, -1, 101, "2", 1.5, None, True, 2**32 + 2)
 NON_DIGITS = ("4" * 15 + "x", "4111 1111 1111 1111", "", "\uff14" * 16, f"{CARD}\n")
@@ -129,7 +129,7 @@ INVALID_LIMITS = ("0", "-1", "101", "abc", "1.5", "99999999999")
 
 
 def refused(calls: Calls, order: int, item: int, absent_item: int) -> Iterator[Call]:
-    """Yield all calls that the server must refuse. ``order`` contains ``item``, but not ``absent_item``."""
+    """Yield all calls that the server must reject. ``order`` contains ``item``, but not ``absent_item``."""
 
     def call(operation: str, status: int, *ids: int | str, body: object = None, case: str = "") -> Call:
         return calls.call(operation, *ids, body=body, status=status, case=case)

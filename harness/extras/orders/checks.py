@@ -60,14 +60,14 @@ def tables_seen(evidence: OrderEvidence) -> Iterator[Finding]:
 
 
 def _observed_effects(evidence: OrderEvidence) -> Iterator[ObservedCall]:
-    """Yield the successful writes and the calls that were correctly refused."""
+    """Yield the successful writes and the calls that were correctly rejected."""
     refused = (a for a in evidence.observed_calls if a.before is not None and min(a.call.status, a.status or 0) >= 400)
     return chain(_written(evidence), refused)
 
 
 @order_check("order.5", lambda evidence: any(_observed_effects(evidence)))
 def tables_as_answered(evidence: OrderEvidence) -> Iterator[Finding]:
-    """Require that successful writes change the tables as the response says, and that refused calls change nothing."""
+    """Require that successful writes change the tables as the response says, and that rejected calls change nothing."""
     for observed in _observed_effects(evidence):
         yield from observed.differences(observed.settled)
 

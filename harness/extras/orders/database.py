@@ -47,7 +47,7 @@ class OrderTables:
         self.admin = database.admin_user is not None
 
     def ignore_old(self) -> None:
-        """Read only the newest orders from now on, because a load creates too many orders to read all."""
+        """Read only the newest orders from now on, because a load creates too many orders to read them all."""
         # Still read 200 orders, which is more than a list can contain.
         query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT 200) AS newest"
         (self.above,) = self._connection.execute(query).fetchone() or (0,)
@@ -66,7 +66,7 @@ class OrderTables:
         return orders
 
     def empty(self) -> None:
-        """Delete all orders. With the administrator's role, also restart the ids and change all prices.
+        """Delete all orders. As administrator, also restart the ids and change all prices.
 
         The new prices reveal whether a server caches prices.
         """
@@ -104,7 +104,7 @@ class OrderTables:
 
     @contextmanager
     def changed_price(self, item: int) -> Iterator[None]:
-        """Change the price of an item while the context is active. Requires an administrator."""
+        """Change an item's price while the context is active. Requires an administrator."""
         change = "UPDATE item SET price = price + %s WHERE id = %s"
         self._connection.execute(change, ("1.11", item))
         try:

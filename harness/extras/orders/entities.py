@@ -12,7 +12,7 @@ from harness.verify.checks import Check, Finding, check
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 
 CARD = "4111111111111111"  # card number of the orders that a load creates
-SEEDED_ROWS = 1_000  # number of seeded customers and number of seeded items
+SEEDED_ROWS = 1_000  # number of customers in the seed data; also the number of items
 READ_OPERATIONS = frozenset({"list orders", "read order", "read items", "read item"})
 
 T = TypeVar("T")
@@ -57,10 +57,10 @@ class Call(QueryVariant):
     name: str = ""
     operation: str
     status: int  # expected status
-    order: int = 0  # order id; 0 for a new order, or for no order
+    order: int = 0  # order id; 0 if the order is new or the path has no id
     item: int = 0
     document: Mapping[str, Any] = field(default_factory=dict)  # the request body
-    limit: int = 0  # limit of the requested list
+    limit: int = 0  # maximum length of the requested list; 0 for the default
 
     @property
     def lines(self) -> dict[int, int]:
@@ -98,7 +98,7 @@ class ObservedCall:
 
     @property
     def status(self) -> int | None:
-        """Return the status of the response, or None without a response."""
+        """Return the status of the response, or None if there is no response."""
         return self.exchange.response.status if self.exchange.response else None
 
     @property
@@ -108,14 +108,14 @@ class ObservedCall:
 
     @property
     def wrote(self) -> bool:
-        """Return whether the call was a successful write and the previous tables are known."""
+        """Return whether the call was a successful write and the tables before it are known."""
         call = self.call
         says_so = self.good and call.status < 300 and not call.reads
         return says_so and self.before is not None and (not call.order or call.order in self.before)
 
     @property
     def document(self) -> Any:  # noqa: ANN401 - any JSON value
-        """Return the JSON document of the response, or None without a valid document."""
+        """Return the response's JSON document, or None if there is no valid JSON body."""
         return None if isinstance(self.exchange.document, ValueError) else self.exchange.document
 
     @property
@@ -126,7 +126,7 @@ class ObservedCall:
 
     @property
     def id(self) -> int | None:
-        """Return the order id in the response body, or None without an id."""
+        """Return the order id in the response body, or None if it has no id."""
         number = self.document.get("id") if isinstance(self.document, dict) else None
         return number if type(number) is int else None
 

@@ -1,4 +1,4 @@
-"""Gathers evidence about an order service through calls in sequence, concurrent calls, and delayed commits."""
+"""Gathers evidence about an order service through sequential calls, concurrent calls and delayed commits."""
 
 import random
 import secrets
@@ -20,12 +20,12 @@ from harness.verify.checks.evidence import Evidence, QueryVariant
 from harness.verify.checks.verification_client import CONCURRENT_CONNECTIONS, ReconnectingConnection, VerificationTask
 
 LATE_SECONDS = 0.15  # if the effect of a write is not visible yet, tfb reads the tables again after this time
-HELD_SECONDS = 0.3  # delay of commits; a successful response to a write during this time is an error
+HELD_SECONDS = 0.3  # commit delay; a successful response to a write during this time is an error
 LET_SECONDS = 0.15  # wait after tfb permits commits to a table
 
 
 class _NotCreatedError(Exception):
-    """A failure to create an order, which ends the gathering. The checks report the problem."""
+    """A failure to create an order. The gathering of evidence stops, and the checks report the problem."""
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
@@ -54,7 +54,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 class _Gathering:
-    """The calls of a single verification and the collected evidence."""
+    """The calls in a single verification, and the collected evidence."""
 
     def __init__(
         self, task: VerificationTask, evidence: OrderEvidence, connection: ReconnectingConnection, tables: OrderTables
@@ -93,7 +93,7 @@ class _Gathering:
     ) -> ObservedCall:
         """Send a call and record the tables before and after the call."""
         tables, must_fail = self._tables, call.status >= 400
-        # Calls that must be refused are sent one after another, so the previous call's tables are still current.
+        # Calls that must be rejected are sent one after another, so the previous call's tables are still current.
         before = self._evidence.observed_calls[-1].settled if must_fail else tables.orders()
         prices = {} if must_fail or call.reads else tables.prices()
         exchange = (connection or self._connection).send(call)
@@ -234,7 +234,7 @@ class _Gathering:
         self._evidence.crowds.append(replace(crowd, prices=self._tables.prices(), after=self._tables.orders()))
 
     def _send_held_writes(self, parts: Sequence[int]) -> None:
-        """Send a call of each write operation while tfb delays commits."""
+        """Send a call for each write operation while tfb delays commits."""
         changed, deleted, extended, shortened = (self._create(2) for _ in range(4))
         calls = [
             self._calls.create(self._lines(2), card=self._card()),
@@ -297,7 +297,7 @@ class _Gathering:
         )
 
     def _send_alone(self, call: Call) -> ObservedCall:
-        """Send a call on a separate connection. The timeout includes the delay of commits."""
+        """Send a call on a separate connection. The timeout includes the commit delay."""
         with ReconnectingConnection(
             self._task.variant_client(self._task.timeout + 2 * HELD_SECONDS + 2 * LET_SECONDS)
         ) as connection:

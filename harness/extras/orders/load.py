@@ -39,7 +39,7 @@ from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.statement_counts import NormalisedStatement, StatementSnapshot, strip_comments
 
 STEPS = {case.name: case.steps for case in USE_CASES}
-CUT_OFF = 65_536  # maximum number of characters of each response body in the generator's file
+CUT_OFF = 65_536  # maximum length of a response body in the generator's file, in characters
 SNAPSHOT_INTERVAL_SECONDS = (0.2, 0.8)  # bounds of the random interval between two reads of the tables during a load
 INSERT_ORDER = re.compile(r'insert\s+into\s+(?:\w+\.)?"?orders"?(?!\w)', re.IGNORECASE)
 
@@ -49,9 +49,9 @@ class ObservedStep:
     """A request with its response. An arrival consists of several requests."""
 
     call: Call
-    status: int | None  # status of the response; None without a response
+    status: int | None  # status of the response; None if there was no response
     body: str
-    received: float  # monotonic nanoseconds at which the response was received; infinity without a response
+    received: float  # monotonic nanoseconds at which the response was received; infinity if there was no response
 
     @property
     def good(self) -> bool:
@@ -100,7 +100,7 @@ class OrderLoad:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderObservations:
-    """Statement counts from before a load, and table snapshots from during the load."""
+    """Statement counts before a load, and table snapshots during the load."""
 
     statements_before: StatementSnapshot | None  # None if PostgreSQL does not count statements
     snapshots: list[OrdersSnapshot] = field(default_factory=list)
@@ -131,7 +131,7 @@ def _take_snapshots(tables: OrderTables, snapshots: list[OrdersSnapshot], ended:
 def gather_evidence(
     responses_file: Path, database: DatabaseAddress, observations: OrderObservations
 ) -> tuple[Evidence, int]:
-    """Return the evidence of a load and the number of arrivals. Raises LoadError for an unreadable file."""
+    """Return the evidence from a load and the number of arrivals. Raises LoadError for an unreadable file."""
     arrivals = tuple(read(responses_file))
     with order_tables(database) as tables:
         tables.settle()

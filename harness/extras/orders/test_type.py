@@ -66,6 +66,7 @@ ORDER = TestType(
     ranked_operation=CREATE,
     footnote=(
         "×1 is 445 arrivals (1,000 requests) of five use cases per minute (open loop, Poisson arrivals); response "
-        "times start at the due time; µs CPU/arrival, µs database: CPU time of the server and of PostgreSQL per arrival"
+        "times are measured from the due time; µs CPU/arrival, µs database: CPU time of the server and of PostgreSQL "
+        "per arrival"
     ),
 )

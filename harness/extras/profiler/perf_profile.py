@@ -48,7 +48,7 @@ Stacks = dict[tuple[str, ...], int]  # stack of frames, outermost first -> numbe
 
 
 def profile(settings: Settings) -> Mapping[str, object]:
-    """Sample an implementation under the load of a test type and return the figures.
+    """Sample an implementation under a test type's load, and return the figures.
 
     Raises UsageError unless the settings select a single implementation and test type. Raises EnvironmentLacksError if
     perf cannot sample processes.

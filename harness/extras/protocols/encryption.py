@@ -1,4 +1,4 @@
-"""Checks of the test type ``json-tls``: the parameters of TLS, and the certificate that tfb provides."""
+"""Checks of test types with TLS: the parameters of TLS, and the certificate that tfb provides."""
 
 import ssl
 from collections.abc import Iterator, Sequence
@@ -6,16 +6,17 @@ from contextlib import suppress
 
 from harness.extras.protocols.certificates import CERTIFICATE
 from harness.extras.protocols.items import ItemsEvidence
+from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime import endpoint_of
-from harness.verify.checks import Finding, check
+from harness.verify.checks import Finding, check, types_where
 from harness.verify.checks.evidence import Evidence, Exchange
 from harness.verify.checks.verification_client import Client, VerificationTask
 
-TLS = frozenset({"json-tls"})
+TLS = types_where(lambda test_type: test_type.tls)
 CONNECTIONS = 3
-VERSION, PROTOCOL = "TLSv1.3", "http/1.1"
+VERSION = "TLSv1.3"
 # The parameters that the load generator offers (--tls-fixed), as it reports them.
-LOAD_PARAMETERS = "TLSv1_3 TLS13_AES_128_GCM_SHA256 X25519 http/1.1 full"
+LOAD_PARAMETERS = "TLSv1_3 TLS13_AES_128_GCM_SHA256 X25519 {protocol} full"
 
 
 def observe_encryption(task: VerificationTask, _: Client, evidence: ItemsEvidence) -> Sequence[Exchange]:
@@ -38,19 +39,20 @@ def _observed(evidence: Evidence) -> Sequence[tuple[str, str, bool]]:
 
 @check("tls.1", TLS, lambda evidence: bool(_observed(evidence) or evidence.request_counts))
 def tls_parameters(evidence: Evidence) -> Iterator[Finding]:
-    """Require TLS 1.3 with the protocol http/1.1, and under load the same cipher suite and group for all servers."""
+    """Require TLS 1.3 with the right protocol, and under load the same cipher suite and group for all servers."""
+    required = "h2" if TEST_TYPES[evidence.test_type].protocol == "http2" else "http/1.1"
     for version, protocol, _ in _observed(evidence):
-        if (version, protocol) != (VERSION, PROTOCOL):
+        if (version, protocol) != (VERSION, required):
             yield Finding(
-                "a connection has other TLS parameters. Support TLS 1.3, and select the protocol http/1.1",
-                expected=f"{VERSION} {PROTOCOL}",
+                f"a connection has other TLS parameters. Support TLS 1.3, and select the protocol {required}",
+                expected=f"{VERSION} {required}",
                 actual=f"{version} {protocol}",
             )
     for parameters, number in (evidence.request_counts.tls_sessions if evidence.request_counts else {}).items():
-        if parameters != LOAD_PARAMETERS:
+        if parameters != (expected := LOAD_PARAMETERS.format(protocol=required)):
             yield Finding(
                 f"{number} connections of the load have other TLS parameters",
-                expected=LOAD_PARAMETERS,
+                expected=expected,
                 actual=parameters,
             )
 

@@ -3,7 +3,7 @@
 import random
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,6 +38,11 @@ class ItemsEvidence:
     new: list[float] = field(default_factory=list)
     # For each TLS connection of verification: version, protocol, and whether the certificate was the given one.
     tls: list[tuple[str, str, bool]] = field(default_factory=list)
+    # HTTP/2; None if it was not observed.
+    passes_blocked: bool | None = None  # whether a stream gets a response while another stream's window is exhausted
+    stream_limit: int | None = None  # SETTINGS_MAX_CONCURRENT_STREAMS
+    pong: bool | None = None  # whether the server acknowledged PING
+    tolerated: Sequence[str] | None = None  # violations that did not end the connection
 
 
 def item_request(
@@ -79,6 +84,7 @@ class ItemsVerification:
     check_modules: Sequence[object]
     headers: HeaderPairs = ()  # further headers of every request
     observer: Observer | None = None
+    client: Callable[[VerificationTask], Client] = VerificationTask.load_client
     load: None = None
 
     @property
@@ -92,7 +98,7 @@ class ItemsVerification:
         assert server.inputs is not None  # noqa: S101 - the test type declares the data set
         observations = ItemsEvidence(items=read_data_set(server.inputs.path(VARIABLE)))
         evidence.extension = observations
-        client, seed = task.load_client(), secrets.randbits(32)
+        client, seed = self.client(task), secrets.randbits(32)
         limits = [(1, 1), (COUNT, MAX_MULTIPLIER), (1, MAX_MULTIPLIER), (COUNT, 1), (2, 3)]
         cases = [item_variant(item_request(server, kind, *pair, self.headers)) for pair in limits]
         draw = partial(draw_variants, server, kind, more=self.headers)

@@ -9,6 +9,7 @@ from harness.records.loads import ClosedLoop
 GROUP = "protocols"
 EXAMPLE = "20?m=7"  # the first 20 items, with totals multiplied by 7
 RESPONSES_PER_CONNECTION = 10  # of a connection that the client closes
+STREAM_LOADS = (ClosedLoop(connections=16, depth=16), ClosedLoop(connections=64, depth=32))
 
 JSON_ITEMS = TestType(
     name="json-items",
@@ -54,6 +55,48 @@ JSON_TLS = TestType(
     footnote="TLS 1.3; loads with r10 open a new connection, with a full handshake, after 10 responses",
 )
 
+HTTP2 = TestType(
+    name="http2",
+    title="HTTP/2",
+    group=GROUP,
+    techempower=False,
+    response_shape="items",
+    draws_requests=True,
+    example=EXAMPLE,
+    inputs=(write_data_set, write_certificate),
+    port_variable="HTTPS_PORT",
+    tls=True,
+    protocol="http2",
+    fixed_loads=STREAM_LOADS,
+    footnote="TLS 1.3 and ALPN h2; p is the number of concurrent streams per connection",
+)
+
+HTTP2_CLEARTEXT = TestType(
+    name="http2-cleartext",
+    title="HTTP/2 in cleartext",
+    group=GROUP,
+    techempower=False,
+    response_shape="items",
+    draws_requests=True,
+    example=EXAMPLE,
+    inputs=(write_data_set,),
+    port_variable="H2C_PORT",
+    protocol="http2",
+    fixed_loads=STREAM_LOADS,
+    footnote="HTTP/2 with prior knowledge; p is the number of concurrent streams per connection",
+)
+
+WEBSOCKET = TestType(
+    name="websocket",
+    title="WebSocket echo",
+    group=GROUP,
+    techempower=False,
+    response_shape="echo",
+    protocol="websocket",
+    fixed_loads=(ClosedLoop(connections=64), ClosedLoop(connections=64, depth=16)),
+    footnote="text and binary messages of 5 to 1,024 bytes; p is the number of messages in flight per connection",
+)
+
 SHORT_LIVED = TestType(
     name="short-lived",
     title="Short-lived connections",
@@ -73,7 +116,7 @@ STATIC = TestType(
     techempower=False,
     response_shape="file",
     draws_requests=True,
-    example="index.html",
+    example="shop.html",
     inputs=(write_static_folder,),
     fixed_loads=(ClosedLoop(connections=64),),
     footnote="20 files of 3 to 300 kB; a tenth of the responses are 304; servers may compress",

@@ -19,6 +19,7 @@ from harness.extras.protocols.static_folder import (
     changes,
     changing_files,
     extension,
+    make_alternative,
     read_versions,
     settle,
 )
@@ -91,7 +92,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
     evidence.exchanges += client.send_in_order(again)
     changed = changing_files(secrets.randbits(32))
     for name in changed:
-        change_file(folder, name, files.versions, dice)
+        change_file(folder, name, make_alternative(name, files.versions[name][0].content, dice), files.versions)
     settle(folder)
     repeated = [file_variant(server, kind, name) for name in changed]
     evidence.exchanges += client.send_in_order(repeated)
@@ -205,11 +206,11 @@ def validator_sent(evidence: Evidence) -> Iterator[Finding]:
 
 @check("static.4", STATIC, lambda evidence: bool(_files(evidence).outside))
 def folder_confined(evidence: Evidence) -> Iterator[Finding]:
-    """Require a status 4xx for unknown names and for names that lead out of the folder."""
+    """Require that unknown names, and names that lead out of the folder, are rejected or redirected."""
     files = _files(evidence)
     for exchange in files.outside:
         status = exchange.response.status if exchange.response else None
-        if files.secret in exchange.body or status is None or not 400 <= status < 500:
+        if files.secret in exchange.body or status is None or not 300 <= status < 500:
             yield Finding(
                 f"GET {exchange.target}: the name is unknown or leads out of the folder. Reject it",
                 expected="404",

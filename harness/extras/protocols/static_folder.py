@@ -18,7 +18,10 @@ SECRET_FILE = "secret.txt"  # noqa: S105 - a file beside the folder; no server m
 FOLLOW_SECONDS = 1.0  # a server may send the previous content for this long after a change
 CHANGE_INTERVAL = (0.2, 0.6)  # shortest and longest time between two changes during a load, in seconds
 CHANGED_FILES = 3  # files that change during a load
-MAX_CHANGED_BYTES = 60_000  # larger files do not change, because their compression needs CPU time during the load
+MAX_CHANGED_BYTES = 25_000  # larger files do not change, because their compression takes longer
+ALTERNATIVES = 2  # prepared contents of each changing file
+TOKEN_BYTES = 16  # random characters at the beginning of a text file, which a change replaces
+MAX_ATTEMPTS = 2_000
 SIZES = {  # name -> bytes
     "base.css": 9_000,
     "forms.css": 21_000,
@@ -31,7 +34,7 @@ SIZES = {  # name -> bytes
     "runtime.js": 14_000,
     "vendor.js": 300_000,
     "about.html": 56_000,
-    "index.html": 115_000,
+    "shop.html": 115_000,
     "icons.svg": 68_000,
     "logo.svg": 16_000,
     "catalog.json": 3_000,
@@ -76,14 +79,38 @@ def make_content(name: str, size: int, dice: random.Random) -> bytes:
     if extension(name) in BINARY:
         return dice.randbytes(size)
     words = (f"{dice.choice(WORDS)}-{dice.randint(1, 400)}" for _ in range(size // 6))
-    return " ".join(words).encode()[:size]
+    return _token(dice) + " ".join(words).encode()[: size - TOKEN_BYTES]
 
 
-def write_variants(folder: Path, name: str, content: bytes) -> None:
+def _token(dice: random.Random) -> bytes:
+    return f"{dice.getrandbits(4 * TOKEN_BYTES):0{TOKEN_BYTES}x}".encode()
+
+
+def variants(name: str, content: bytes) -> dict[str, bytes]:
+    """Return a file and its compressed variants by suffix."""
+    if extension(name) in BINARY:
+        return {"": content}
+    return {"": content, ".gz": gzip.compress(content), ".br": brotli.compress(content, quality=5)}
+
+
+def make_alternative(name: str, content: bytes, dice: random.Random) -> dict[str, bytes]:
+    """Return other content with compressed variants, all of the same sizes as before.
+
+    Many servers read the size before they open the file. If a change altered sizes, correct servers would sometimes
+    send incomplete responses.
+    """
+    if extension(name) in BINARY:
+        return variants(name, dice.randbytes(len(content)))
+    sizes = {suffix: len(data) for suffix, data in variants(name, content).items()}
+    for _ in range(MAX_ATTEMPTS):
+        found = variants(name, _token(dice) + content[TOKEN_BYTES:])
+        if {suffix: len(data) for suffix, data in found.items()} == sizes:
+            return found
+    return variants(name, content)
+
+
+def write_variants(folder: Path, name: str, contents: Mapping[str, bytes]) -> None:
     """Replace a file and its compressed variants, each in a single step."""
-    contents = {"": content}
-    if extension(name) not in BINARY:
-        contents |= {".gz": gzip.compress(content, 9), ".br": brotli.compress(content, quality=9)}
     new = {suffix: folder.parent / f"new-{name}{suffix}" for suffix in contents}
     for suffix, data in contents.items():
         new[suffix].write_bytes(data)
@@ -98,7 +125,7 @@ def write_static_folder(folder: Path) -> Mapping[str, str]:
     static = folder / FOLDER
     static.mkdir()
     for name, size in SIZES.items():
-        write_variants(static, name, make_content(name, size, dice))
+        write_variants(static, name, variants(name, make_content(name, size, dice)))
     (folder / SECRET_FILE).write_text(secrets.token_hex(32), encoding="ascii")
     return {VARIABLE: FOLDER}
 
@@ -114,13 +141,12 @@ def settle(folder: Path) -> None:
     time.sleep(max(0.0, newest + FOLLOW_SECONDS + 0.1 - time.time()))
 
 
-def change_file(folder: Path, name: str, versions: Versions, dice: random.Random) -> None:
-    """Replace a file by new content of another size, and record both versions."""
-    content = make_content(name, SIZES[name] + dice.randint(1, 2_000), dice)
+def change_file(folder: Path, name: str, contents: Mapping[str, bytes], versions: Versions) -> None:
+    """Replace a file and its compressed variants, and record the new version."""
     since = time.time()
-    write_variants(folder, name, content)
+    write_variants(folder, name, contents)
     versions[name][-1] = replace(versions[name][-1], until=time.time() + FOLLOW_SECONDS)
-    versions[name].append(FileVersion(content=content, since=since))
+    versions[name].append(FileVersion(content=contents[""], since=since))
 
 
 def changing_files(seed: int) -> Sequence[str]:
@@ -132,11 +158,16 @@ def changing_files(seed: int) -> Sequence[str]:
 @contextmanager
 def changes(folder: Path, versions: Versions, seed: int) -> Iterator[None]:
     """Change files at random times while the context is active."""
-    stop, dice, names = threading.Event(), random.Random(seed), changing_files(seed)
+    stop, dice = threading.Event(), random.Random(seed)
+    prepared = [
+        (name, make_alternative(name, versions[name][0].content, dice))
+        for _ in range(ALTERNATIVES)
+        for name in changing_files(seed)
+    ]
 
     def run() -> None:
         while not stop.wait(dice.uniform(*CHANGE_INTERVAL)):
-            change_file(folder, dice.choice(names), versions, dice)
+            change_file(folder, *dice.choice(prepared), versions)
 
     thread = threading.Thread(target=run, name="static files", daemon=True)
     thread.start()

@@ -1,6 +1,6 @@
 """The verifications of the test types that return items."""
 
-from harness.extras.protocols import compression, encryption, items
+from harness.extras.protocols import compression, encryption, items, messages, streams
 from harness.extras.protocols.items import ItemsVerification
 
 JSON_ITEMS = ItemsVerification(check_modules=(items,))
@@ -8,3 +8,19 @@ JSON_COMPRESSED = ItemsVerification(
     check_modules=(compression,), headers=compression.HEADERS, observer=compression.observe_compression
 )
 JSON_TLS = ItemsVerification(check_modules=(encryption,), observer=encryption.observe_encryption)
+HTTP2 = ItemsVerification(
+    check_modules=(streams,), observer=streams.observe_encrypted_streams, client=streams.http2_client
+)
+HTTP2_CLEARTEXT = ItemsVerification(check_modules=(), observer=streams.observe_streams, client=streams.http2_client)
+
+
+class EchoVerification:
+    """The verification of servers that return each message."""
+
+    check_modules = (messages,)
+    load = None  # the load generator compares every echo
+    drawing = None
+    gather = staticmethod(messages.gather)
+
+
+WEBSOCKET = EchoVerification()

@@ -72,7 +72,7 @@ def embedding_lines(site: Site, name: str, kind: str) -> tuple[str, str]:
     return f"[![tfb]({svg})]({page})", f"[![tfb]({SHIELDS}{quote(endpoint, safe='')})]({page})"
 
 
-STEP, HEIGHT, TOP, BOTTOM = 72, 170, 24, 26  # px; STEP is the width of a round
+STEP, HEIGHT, TOP, BOTTOM = 72, 170, 24, 26  # px; STEP is the horizontal distance between rounds
 
 
 def draw_trend(name: str, kind: str, results: Sequence[SiteResult]) -> str:

@@ -1,4 +1,4 @@
-"""Draws the image for link previews, a bar chart of a run's ranking. The preview's title provides the text."""
+"""Draws the image for link previews: a bar chart of a run's ranking. Link previews add the title as text."""
 
 import struct
 import zlib
@@ -15,7 +15,7 @@ PALETTE = bytes.fromhex("10312f f4b860 f3f1ea b4c9c3 55b3a0")
 
 
 def draw_preview(run: PublishedRun) -> bytes:
-    """Return a PNG of the best rows of a run's first table. Longer bars are better; whiskers show intervals."""
+    """Return a PNG that shows the best rows in a run's first table. Longer bars are better; whiskers show intervals."""
     pixels = [bytearray([GROUND]) * WIDTH for _ in range(HEIGHT)]
 
     def fill(colour: int, left: float, top: float, width: float, height: float) -> None:

@@ -314,12 +314,12 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
         _write(root / FILE, site.model_dump_json().encode())
     except OSError as error:
         raise StoreError(
-            f"cannot write {output}: {error.strerror}. Free space or choose a different folder, and repeat the command"
+            f"cannot write {output}: {error.strerror}. Free up space or choose another folder, then repeat the command"
         ) from error
     return site
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file of the site. Raises OSError and UnsafePathError."""
+    """Write a file to the site. Raises OSError or UnsafePathError."""
     safe_write.make_folder(path.parent)
     safe_write.replace(path, data)

@@ -17,10 +17,11 @@ from harness.records.loads import ClosedLoop, Load, Scenario
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
 # Content of a response. In this order: an object with a greeting, a plain-text greeting, a row, an array of rows, the
 # page of fortunes, a sum, the documents of use cases, the content that a service declares for a request, an object with
-# items of a data set, a number as text, and a file.
+# items of a data set, a number as text, a file, and a returned message.
 ResponseShape = Literal[
-    "message", "greeting", "row", "rows", "page", "sum", "documents", "declared", "items", "number", "file"
+    "message", "greeting", "row", "rows", "page", "sum", "documents", "declared", "items", "number", "file", "echo"
 ]
+LoadProtocol = Literal["http1", "http2", "websocket"]  # as the load generator names them
 DECLARED = "declared"  # name that checks use for every request that a service declares
 PIPELINE_DEPTH = 16  # requests in flight per connection, as in TechEmpower
 
@@ -78,6 +79,7 @@ class TestType:
     inputs: tuple[InputWriter, ...] = ()  # functions that write the files which servers read
     port_variable: str = ""  # environment variable with the test type's own port; empty for the server's main port
     tls: bool = False  # whether clients use TLS on the test type's own port
+    protocol: LoadProtocol = "http1"  # protocol of the load
 
     @property
     def scored(self) -> bool:
@@ -121,7 +123,7 @@ class TestType:
 
     @property
     def open_loop(self) -> bool:
-        """True if the loads are arrivals of use cases instead of closed loops."""
+        """True if the loads are open-loop: use cases arrive at given rates, regardless of earlier responses."""
         return self.sweep == "arrivals"
 
     def target(self, url: str) -> str:

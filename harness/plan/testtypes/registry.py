@@ -106,6 +106,11 @@ def display_name(test_type: str) -> str:
     return (test_type in TEST_TYPES and TEST_TYPES[test_type].title) or test_type
 
 
+def group(test_type: str) -> str:
+    """Return the group of a test type, or an empty string if it belongs to none."""
+    return TEST_TYPES[test_type].group if test_type in TEST_TYPES else ""
+
+
 def ranked_operation(test_type: str) -> str:
     """Return the operation by which a scenario is ranked, or an empty string if the test type is unknown."""
     return TEST_TYPES[test_type].ranked_operation if test_type in TEST_TYPES else ""

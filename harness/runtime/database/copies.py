@@ -1,4 +1,4 @@
-"""The PostgreSQL server of a run. It restores the seeded tables and provides a private database for each server.
+"""A run's PostgreSQL server: restores the seeded tables and provides a private database for each server.
 
 With private databases, PostgreSQL counts each server's statements separately. tfb can also restore a server's tables
 while other servers run. Each server has a separate role, which cannot connect to other private databases.
@@ -99,7 +99,7 @@ class RunDatabase:
         """Yield a private database with a separate role for a server. Drop both at the end. Raises StartError.
 
         While private databases exist, servers cannot connect to the shared database. PostgreSQL therefore
-        refuses a server that ignores DBNAME or DBUSER, which would otherwise change tables that are not verified.
+        rejects a server that ignores DBNAME or DBUSER. Otherwise, the server would change tables that are not verified.
         TechEmpower folders use the shared database, because their source code contains its name.
         If ``empty``, the database has no tables and belongs to the role.
         """

@@ -13,7 +13,7 @@ from harness.runtime.database.table_sets import TABLE_SETS
 
 
 class NoDatabase:
-    """A placeholder for services that need no database or include one."""
+    """A placeholder for services that need no database or start their own."""
 
     address = NO_DATABASE
     log: Path | None = None

@@ -14,7 +14,7 @@ from harness.runtime.database import ADMIN_ROLE, SHARED_USER, connect, file_size
 
 # A refused connection in PostgreSQL's log. toolset/database/postgresql.conf sets the prefix with user and database.
 _REFUSED = re.compile(r"^\S+ \S+ \S+ \[\d+\] (?P<user>.*?)@(?P<database>.*?) FATAL:  (?P<message>.+)$", re.MULTILINE)
-# Messages of language runtimes and drivers about a closed port or an unknown host name.
+# Messages from language runtimes and drivers about a closed port or an unknown host name.
 _UNREACHED = re.compile(
     r"^.*\b(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|UnknownHost\w*"
     r"|connection refused|refused the connection|could not translate host name|name or service not known"
@@ -53,7 +53,7 @@ class RefusalWatch:
         return tuple(mistakes)[:3] or self._unreached(server_log, expected=expected)
 
     def _mistake(self, refused: re.Match[str]) -> str | None:
-        """Return the mistake in a refused connection, or None if the connection is not from this server."""
+        """Describe the mistake behind a refused connection. Return None if this server did not cause it."""
         address = self.address
         user, database, message = (printable(refused[name])[:200] for name in ("user", "database", "message"))
         other_server = user.startswith(f"{SHARED_USER}_of_") and user != address.user

@@ -1,1 +1,1 @@
-"""Attacks on tfb, with a module for each actor of the threat model in SECURITY.md."""
+"""Attacks on tfb. Each module covers an actor in the threat model of SECURITY.md."""

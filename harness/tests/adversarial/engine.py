@@ -1,4 +1,4 @@
-"""Helpers for tests with a real Docker engine: containerised sides, and Docker resources of the user."""
+"""Helpers for tests with a real Docker engine, for example to build a containerised side of a comparison."""
 
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ def docker(*words: str, check: bool = True, given: str | None = None) -> str:
 
 
 def unique(prefix: str) -> str:
-    """Return a unique name."""
+    """Return ``prefix`` with a random suffix, for Docker resources that must not clash with existing ones."""
     return f"{prefix}-{uuid4().hex[:12]}"
 
 
@@ -61,5 +61,5 @@ def side(
 
 
 def inspect(kind: str, name: str, template: str) -> str:
-    """Return a field of ``docker inspect``."""
+    """Return the output of ``docker KIND inspect`` formatted with a Go template."""
     return docker(kind, "inspect", "--format", template, name)

@@ -1,4 +1,4 @@
-"""Attack: a pull request's compose file asks for host privileges or shares data with another side."""
+"""Attack: a pull request's compose file requests host privileges or shares data with another side."""
 
 import json
 import os
@@ -311,7 +311,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def head(place: Path, inside: str, **files: str) -> ContainedSide:
-    """Compare a repository with itself, and return head. The service is in the folder ``inside``."""
+    """Prepare a comparison of a repository with itself; return head. The service is in the folder ``inside``."""
     shop = repository(place.parent / "shop", **{f"{inside}/{name}".lstrip("/"): text for name, text in files.items()})
     session = cli.prepare(shop / inside, "HEAD", "HEAD", place, seed=1)
     service, folder = session.services["head"]

@@ -1,4 +1,4 @@
-"""Attack: a client connects to the dashboard and never completes a request."""
+"""Attack: clients connect to the dashboard and never complete a request."""
 
 import asyncio
 import contextlib

@@ -30,7 +30,7 @@ DOCUMENTS = {
 
 
 class Counted:
-    """Counts of created documents by name, and of documents created at the same time."""
+    """A record of the run documents created, and of the maximum number created at the same time."""
 
     def __init__(self) -> None:
         self.made: list[str] = []

@@ -18,7 +18,7 @@ from harness.runtime.database import ADMIN_ROLE, connect
 from harness.runtime.database.embedded import EmbeddedDatabase
 
 PRECIOUS = "root's own"
-# A replacement for initdb. It creates a cluster whose configuration file is a link.
+# A replacement for initdb that creates a cluster whose configuration file is a symbolic link.
 INITDB = """#!/bin/sh
 mkdir "$2"
 ln -s "{mine}" "$2/postgresql.conf"
@@ -34,7 +34,7 @@ ln -s "{folder}" "$2"
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Yield a folder that all accounts can enter. It contains a file that must not change."""
+    """Yield a folder that all accounts can enter, with a file of root's that must not change."""
     with tempfile.TemporaryDirectory(prefix="tfb-test-") as folder:
         Path(folder).chmod(0o755)
         mine = Path(folder, "mine")

@@ -1,4 +1,4 @@
-"""Attack: runs and clean-up must remove or change only the Docker resources that tfb created."""
+"""Attack: runs and clean-up touch Docker resources that tfb did not create."""
 
 import json
 import shutil
@@ -27,7 +27,7 @@ PERL = Path(__file__).parents[1] / "e2e" / "fake_server.pl"
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the record of tfb's images in a temporary folder."""
+    """Move tfb's state folder, which lists the images that tfb built, to a temporary folder."""
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
 
 
@@ -164,7 +164,7 @@ def test_builds_keep_existing_tags_of_the_user(tmp_path: Path) -> None:
 
 
 def test_servers_start_from_the_image_just_built(built: tuple[DockerRuntime, str, str], tmp_path: Path) -> None:
-    """A second run moves the tag to a different image in the meantime, and then removes that image."""
+    """Between build and start, another run moves the tag to a different image and then removes that image."""
     runtime, tag, identity = built
     docker("image", "rm", tag)
     docker("image", "tag", BASE, tag)

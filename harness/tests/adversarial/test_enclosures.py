@@ -1,4 +1,4 @@
-"""Attack: head writes to files of base, tfb or the user although all sides run under the user's account."""
+"""Attack: head writes to files of base, tfb or the user when all sides run under the user's own account."""
 
 import os
 import pwd
@@ -48,7 +48,7 @@ print(done.stdout)
 
 
 class UserFolders:
-    """The folders of an ordinary user: the home, the results, and a session of the regression gate."""
+    """An ordinary user's folders: home, results, and the scratch folder of the regression gate."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.home = folder, folder / "home"
@@ -82,8 +82,8 @@ class UserFolders:
 
 @pytest.fixture
 def place() -> Iterator[UserFolders]:
-    """Yield folders that other accounts can enter, because pytest's temporary folders are private."""
-    # Do not use /dev/shm, where the check keeps temporary files, because each side has private shared memory.
+    """Yield folders that other accounts can enter, unlike pytest's private temporary folders."""
+    # Do not use /dev/shm (as ``./tfb check`` does for temporary files), because each side has a private /dev/shm.
     folder = Path(tempfile.mkdtemp(prefix="tfb-enclosures-", dir="/tmp"))
     try:
         yield UserFolders(folder)

@@ -60,7 +60,7 @@ PLACES = ("reason", "base", "head", "note", "later")
 
 
 def result(place: str, payload: str) -> GateResult:
-    """Return a failed comparison with an untrusted text in a field."""
+    """Return a failed comparison in which the field ``place`` contains untrusted text."""
     log = f"head could not be built: make failed:\n{payload}\nlog: x"
     reasons = {"reason": payload, "later": log}
     failed = RequestVerdict(request="item", verdict="failed", reason=reasons.get(place, "broken") or "broken")

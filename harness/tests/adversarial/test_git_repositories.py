@@ -47,7 +47,7 @@ ATTRIBUTES = "* filter=spy diff=spy merge=spy\nb filter=lfs\nc filter=a.b\\ c\n"
 
 
 def hostile(folder: Path) -> tuple[Path, Path]:
-    """Return a repository whose settings all name a program, and the file that this program would create."""
+    """Return a repository whose git settings and hooks run a program, and the file that this program would create."""
     spy, ran = witness(folder)
     shop = repository(folder / "shop", a="1", b="2", c="3")
     hooks = shop / ".git" / "hooks"

@@ -59,7 +59,7 @@ MENTIONS = (
 )
 PAYLOADS = (*CONTROLS, *COMMANDS, *MARKUP, *DOCUMENTS, *MENTIONS)
 
-# Patterns by which GitHub, Azure, GitLab, TeamCity and Travis recognise commands in a log.
+# Log lines that GitHub, Azure, GitLab, TeamCity and Travis interpret as commands.
 ACTS = re.compile(
     r"^[\s\ufeff]*::[A-Za-z]|##\[|##vso\[|##teamcity\[|^[\s\ufeff]*section_(?:start|end):"
     r"|^[\s\ufeff]*travis_(?:fold|time):",
@@ -142,7 +142,7 @@ def test_folded_lines_are_inert(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_rich_keeps_its_own_control_sequences() -> None:
-    """Colours and redirected streams still work on a terminal."""
+    """Colours and redirection of streams still work."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -216,7 +216,7 @@ def test_github_s_annotations_are_one_line_each(payload: str, capsys: pytest.Cap
         assert command, ascii(line)
         require_inert(command[2])
         assert "##[" not in line
-    # Tfb prints these CI commands on purpose.
+    # tfb prints these CI commands on purpose.
     assert printed(capsys, lambda: print_report("github", verified(payload)))[0] == text
 
 
@@ -256,7 +256,7 @@ def inline(document: str) -> tuple[list[str], list[str]]:
 
 
 def require_plain(payload: str) -> None:
-    """Assert that a payload is plain text wherever it appears in a Markdown document."""
+    """Assert that an escaped payload is plain text wherever it appears in a Markdown document."""
     text = escape_markdown(payload)
     assert "\n" not in text
     for place in PLACES:

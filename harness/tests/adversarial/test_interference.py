@@ -14,7 +14,7 @@ from harness.tests.extras.gate.test_judge import REQUESTS, session
 
 
 def with_idle(records: RunRecords, shares: dict[str, float], request: str | None = None) -> RunRecords:
-    """Return records with new CPU shares of the idle sides, selected by the side that is under load."""
+    """Return records in which the idle sides use the CPU shares ``shares``, keyed by the side under load."""
     changed = [
         trial.model_copy(update={"idle_cpu_share": shares[trial.implementation]})
         if request in (None, trial.test_type)

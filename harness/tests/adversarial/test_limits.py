@@ -1,4 +1,4 @@
-"""Attack: results folders are oversized or broken, or the machine lacks resources. Commands fail within seconds."""
+"""Attack: a results folder is oversized or broken, or resources are exhausted. Commands must fail within seconds."""
 
 import json
 import math
@@ -36,7 +36,7 @@ ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives PostgreSQL 
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """The result and the peak memory of a command."""
+    """The exit status, output and peak memory of a finished command."""
 
     status: int
     text: str
@@ -44,7 +44,7 @@ class Ended:
 
 
 def tfb(*words: str, limits: Sequence[tuple[int, int]] = (), before: Sequence[str] = ()) -> Ended:
-    """Run a command until it ends."""
+    """Run ``tfb`` under resource limits until it exits; ``before`` is a command prefix."""
 
     def limited() -> None:
         for limit, most in limits:

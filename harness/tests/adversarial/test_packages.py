@@ -39,7 +39,7 @@ def need(kind: str) -> ToolRequirement:
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Put replacements for apt-get and apt-cache on PATH that record their arguments and know two packages."""
+    """Put fake apt-get and apt-cache commands on PATH; apt-get records its arguments. Yield the recorded file."""
     noted = tmp_path / "noted"
     script(tmp_path / "apt-get", f'echo "$*" >> {noted}')
     known = 'case "$3" in nodejs|node-js|g++|wrk) printf "%s:\\n  Candidate: 99.1\\n" "$3" ;; esac'
@@ -91,7 +91,7 @@ def test_apt_may_remove_nothing(apt: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def crontab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Put a replacement for crontab on PATH that records arguments and user. No build needs crontab."""
+    """Put a fake crontab, which no build needs, on PATH. It records arguments, user and working folder."""
     noted = tmp_path / "noted"
     noted.mkdir()
     noted.chmod(0o777)

@@ -29,7 +29,7 @@ HELPERS = ("setpriv", "taskset", "env", "sh", "nproc", "git", "python3", "chrt",
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Yield a service folder that all accounts can enter, with programs that record the user."""
+    """Yield a service folder that all accounts can enter, with programs that record the UID that runs them."""
     place = Path(tempfile.mkdtemp(prefix="tfb-privileges-"))
     place.chmod(0o755)
     (place / "noted").mkdir(mode=0o777)
@@ -89,7 +89,7 @@ def test_a_service_s_library_is_loaded_without_privileges(variable: str, folder:
 
 @as_root
 def test_service_variables_reach_no_program_of_root(folder: Path) -> None:
-    """A local block's ``env`` sets PATH, a preloaded library and a start-up file for a real server."""
+    """In the configuration of a real server, ``env`` sets PATH, a library search path and shell start-up files."""
     env = {
         "PATH": "./bin",
         "LD_LIBRARY_PATH": ".",
@@ -114,7 +114,7 @@ def test_servers_of_one_run_have_different_uids() -> None:
     with pool.account("one") as one, pool.account("two") as two, pool.account("one") as second:
         assert len({one.uid, two.uid, second.uid, accounts.server_group()}) == 4
     with pool.account("one") as again:
-        assert again == one  # the name keeps the UID, which owns files of the earlier run
+        assert again == one  # the name keeps its UID, which owns files from the earlier run
 
 
 @as_root
@@ -165,7 +165,7 @@ for act in (kill, environment, lambda: open(f"/proc/{pid}/mem", "rb")):
 
 
 def attack(pid: int, account: process.Account | None) -> list[str]:
-    """Return the attacks that succeed on a process: killing, reading the environment, opening the memory."""
+    """Return which attacks on a process succeed: killing, reading the environment, opening the memory."""
     reader, writer = os.pipe()
     env = {"PATH": "/usr/bin:/bin"}
     with os.fdopen(writer, "wb") as out:
@@ -197,7 +197,7 @@ def test_servers_cannot_kill_or_read_each_other() -> None:
 
 @pytest.mark.skipif(not confined(), reason="Landlock confines signals from Linux 6.12 on")
 def test_servers_of_ordinary_users_are_confined() -> None:
-    """All servers share a UID. A process outside the confinement represents tfb."""
+    """All servers share the user's UID. An unconfined process stands in for tfb."""
     same = None
     if os.geteuid() == 0:  # root's capabilities would bypass the restriction
         same = process.Account(name="ordinary", uid=60570, gid=60570, rights=(accounts.READ_CAPABILITY,))

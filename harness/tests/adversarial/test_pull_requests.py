@@ -110,7 +110,7 @@ def test_requests_new_in_head_are_verified_there(shop: Path, tmp_path: Path) -> 
 
 
 def recorded(**outcomes: str) -> RunRecords:
-    """Return verification records: ``base_new="404"`` fails the request ``new`` of base, and an empty status passes."""
+    """Return verification records: ``base_new="404"`` fails base's request ``new``; an empty string is a pass."""
     verdicts = []
     for name, status in outcomes.items():
         side, _, request = name.partition("_")
@@ -180,7 +180,7 @@ def test_weights_are_no_different_declaration(shop: Path, tmp_path: Path) -> Non
 def test_requests_unknown_to_base_do_not_decide(
     target: str, statuses: tuple[str, str, str], verdict_on_new: str | None, shop: Path, tmp_path: Path
 ) -> None:
-    """Base has no tfb.toml, or is a command, an image or a running service; "own": it declares the request itself."""
+    """Base has no tfb.toml, or is a command, image or running service. In the case "own", base declares the request."""
     (shop / "tfb.toml").write_text(toml(*BOTH, ("new", "/new")))
     if target == "main":
         git(shop, "rm", "-q", "--cached", "tfb.toml")
@@ -275,7 +275,7 @@ def test_a_first_adoption_says_that_head_decides(shop: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("way", ["file", "link", "folder"])
 def test_head_gives_base_no_file(way: str, shop: Path, tmp_path: Path) -> None:
-    """Base needs a file that is not in git, and head commits a version of the file that slows base down."""
+    """Base needs a file that is not in git. Head commits a version of that file that would slow base down."""
     (shop / "tfb.toml").write_text(toml(*BOTH, keys='files = ["conf/.env"]'))
     git(shop, "commit", "-q", "-a", "-m", "needs a file")
     git(shop, "checkout", "-q", "-b", "head")

@@ -28,7 +28,7 @@ PROGRAMS = ("env", "sed", "dirname", "cmp", "python3", "id", "git", "sh", "apt-g
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """Return a folder of modules and programs that record when they are used."""
+    """Return a folder whose modules and programs record their use."""
     folder = tmp_path / "hostile"
     (folder / "harness").mkdir(parents=True)
     for name in (*MODULES, "harness/__init__", "harness/__main__", "harness/errors"):
@@ -87,7 +87,7 @@ def test_the_launcher_ignores_programs_beside_it(path: str, hostile: Path, tmp_p
 
 @pytest.mark.parametrize("flags", [["-m", "harness"], ["-c", "from harness.__main__ import script; script()"]])
 def test_installed_tfb_ignores_the_current_folder(flags: list[str], hostile: Path, tmp_path: Path) -> None:
-    """The folder of tfb is first on the search path, as in an environment with tfb installed."""
+    """PYTHONPATH puts tfb's folder first on the search path, as if tfb were installed."""
     (hostile / "harness" / "__init__.py").unlink()
     for name in ("sitecustomize", "usercustomize", "runpy"):  # Python imports these modules before tfb runs
         (hostile / f"{name}.py").unlink()
@@ -103,7 +103,7 @@ def test_installed_tfb_ignores_the_current_folder(flags: list[str], hostile: Pat
 
 
 def test_the_guardian_imports_nothing_of_the_current_folder(hostile: Path, tmp_path: Path) -> None:
-    """The guardian must ignore the folder while tfb runs, and while it cleans up after tfb was killed."""
+    """The guardian must ignore the folder while tfb runs and during the clean-up after tfb was killed."""
     code = (
         "import os, sys\nfrom harness.host import process\n"
         "os.chdir(sys.argv[1])\nos.environ['PYTHONPATH'] = sys.argv[1]\n"
@@ -156,7 +156,7 @@ def test_pip_settings_cannot_change_the_installation(tmp_path: Path) -> None:
 
 
 def test_other_users_may_write_nothing_that_tfb_makes(tmp_path: Path) -> None:
-    """The state folder contains programs that tfb runs, so the umask must not affect the permissions."""
+    """tfb runs programs from the state folder, so a permissive umask must not make that folder writable for others."""
     code = (
         "import os; os.umask(0); from harness.host import environment; environment.secure_process(); "
         "from harness.records import safe_write; from pathlib import Path; "

@@ -1,4 +1,4 @@
-"""Attack: a received ranking.json or impossible values mislead the reader of a report, or make the report fail."""
+"""Attack: a ranking.json or impossible values from someone else mislead a report's reader or make the report fail."""
 
 import base64
 import gzip

@@ -1,4 +1,4 @@
-"""Attack: a side replaces its Unix socket with a link to a different process's socket, and tfb connects there."""
+"""Attack: a side replaces its Unix socket with a link to another process's socket to make tfb connect there."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ from harness.runtime import NO_DATABASE, Endpoint
 from harness.tests.doubles.repositories import let_others_enter
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
-# The arguments are the response, the path, and which process binds, listens and accepts.
+# Arguments: the response body, the socket path, and which process binds, listens and accepts.
 SERVER = f"""
 import os, signal, socket, sys
 reply, path, how = sys.argv[1:]
@@ -50,7 +50,7 @@ def folder() -> Iterator[Path]:
 
 @contextmanager
 def started(folder: Path, command: str, listen: str = SOCKET, *, own_account: bool = False) -> Iterator[Endpoint]:
-    """Start a side in ``folder`` with a shell command, in which SERVER is a server's program."""
+    """Start a side in ``folder`` with a shell command, in which SERVER stands for the command of the server program."""
     folder.mkdir(exist_ok=True)
     folder.chmod(0o777)
     (folder / "server.py").write_text(SERVER)
@@ -69,7 +69,7 @@ def started(folder: Path, command: str, listen: str = SOCKET, *, own_account: bo
 
 @contextmanager
 def foreign(path: Path) -> Iterator[list[bytes]]:
-    """Run a service that does not belong to the side on a socket. Yield the bytes that the service receives."""
+    """Run a service that belongs to neither side on a Unix socket, and yield the bytes that it receives."""
     received: list[bytes] = []
 
     def serve() -> None:
@@ -93,7 +93,7 @@ def foreign(path: Path) -> Iterator[list[bytes]]:
 
 
 def ask(endpoint: Endpoint, path: str = "") -> bytes:
-    """Return the body of a response, from the path that a load generator gets or from a client of tfb."""
+    """Return a response body, received through a load generator's socket ``path`` or through tfb's own client."""
     connection = socket.socket(socket.AF_UNIX) if path else endpoint.connect(5.0)
     with connection:
         if path:
@@ -127,7 +127,7 @@ def test_a_replaced_socket_is_refused(kind: str, own_account: bool, folder: Path
         for attempt in (lambda: head.connect(5.0), head.unix.checked_path):
             with pytest.raises(StartError, match=rf"head/app.sock.*{SAID[kind]}.*tfb connects only.*Let the server"):
                 attempt()
-        assert ask(head, checked) == b"head"  # the path of a running load generator leads to the same socket
+        assert ask(head, checked) == b"head"  # the path given to a running load generator still leads to head's socket
         assert ask(base, base.unix.checked_path()) == b"base"
 
 

@@ -1,4 +1,4 @@
-"""Attack: responses try to crash, block or exhaust verification, which must report them in bounded time."""
+"""Attack: responses try to crash, block or exhaust verification, which must reject them in bounded time."""
 
 import gzip
 import json
@@ -24,12 +24,12 @@ from harness.verify.checks.evidence import Evidence, TableVersion
 from harness.verify.verification import PLAIN, rows_variant, run_checks
 from harness.verify.wire import Connection, WireError
 
-SECONDS = 20.0  # time limit for a response on a busy machine; an idle machine needs a fraction of a second
+SECONDS = 20.0  # time limit for checking a response, for busy machines; an idle machine needs a fraction of a second
 MIB = 1 << 20
 
 
 def quine() -> bytes:
-    """Return data that has been compressed with gzip three times."""
+    """Return data that has been compressed with gzip many times over."""
     data = b"{}"
     for _ in range(500):
         data = gzip.compress(data)
@@ -244,7 +244,7 @@ def test_searching_a_log_takes_bounded_time(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_complete_fortunes_page_passes_the_limits() -> None:
-    """Verification parses thousands of pages, and a correct page has 80 tags."""
+    """Verification parses thousands of pages, so the number of tags is limited. A normal page has 80 tags."""
     table = "".join(f"<tr><td>{number}</td><td>{'&lt;' * 20}</td></tr>\n" for number in range(100))
     page = f"<!doctype html><html><head><title>Fortunes</title></head><body><table>{table}</table></body></html>"
     evidence = Evidence(test_type="fortune", thorough=True, exchanges=[exchange(page)])

@@ -89,7 +89,7 @@ def test_trap_in_place_of_a_file_is_refused(written: RunStore, mine: Path, name:
     path.unlink(missing_ok=True)
     TRAPS[trap](path, mine)
     if name.endswith("claims.json") and trap != "dangling link":
-        with pytest.raises(StoreError):  # the file is not a regular file, and it is read before it is written
+        with pytest.raises(StoreError):  # tfb reads the file before it writes it, and reads only regular files
             WRITES[name](written)
     else:
         with pytest.raises(UnsafePathError, match=path.name.replace(".", r"\.")):
@@ -205,11 +205,11 @@ def test_what_a_killed_write_left_is_replaced(written: RunStore) -> None:
     assert not (written.folder / ".run.json.new").exists()
 
 
-# ---- which run is the latest -----------------------------------------------------------------------------------------
+# ---- the latest run --------------------------------------------------------------------------------------------------
 
 
 def test_latest_run_is_the_one_that_started_last(tmp_path: Path) -> None:
-    """The clock was set back by an hour in between, and the names do not indicate the order."""
+    """The clock was set back by an hour between two runs, so the order of their names is wrong."""
     for name, started in (("20261025-025900", 100.0), ("20261025-020100", 200.0), ("zzz", 50.0)):
         info = records.info(name).model_copy(update={"started_at": started})
         records.stored(tmp_path / name, info, ())

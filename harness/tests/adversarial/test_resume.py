@@ -33,7 +33,7 @@ class TerminalStream(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a separate state folder."""
+    """Return a state folder that only this test uses."""
     folder = tmp_path / "state"
     monkeypatch.setenv("TFB_STATE", str(folder))
     return folder
@@ -41,7 +41,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def attack(tmp_path: Path) -> Path:
-    """Create implementations in a results folder. Building them creates a file."""
+    """Create a results folder with an implementation whose build command creates a file."""
     entry = {"language": "Python", "json_url": "/json", "local": {"build": ["touch", "/nonexistent"], "run": ["true"]}}
     folder = tmp_path / "results" / "frameworks" / "Python" / "evil"
     folder.mkdir(parents=True)
@@ -51,7 +51,7 @@ def attack(tmp_path: Path) -> Path:
 
 
 def received(tmp_path: Path, *command: str, status: str = "interrupted") -> RunInfo:
-    """Create a run of a different user, and return run.json."""
+    """Create a run received from a different user, and return run.json."""
     info = records.info("sent").model_copy(update={"status": status, "command": command})
     records.stored(tmp_path / "results" / "sent", info, records.trials())
     return info
@@ -62,7 +62,7 @@ def resume(tmp_path: Path, *words: str) -> int:
 
 
 def own(tmp_path: Path) -> tuple[Path, RunInfo]:
-    """Create a run of this user, and return the folder and run.json."""
+    """Create a run of this user's, and return the folder and run.json."""
     FakeRun(tmp_path, {"one": Behaviour()}).run()
     (folder,) = list_runs(tmp_path / "results")
     return folder, store.read_info(folder)

@@ -1,4 +1,4 @@
-"""Attack: builds or processes of a pull request change base, or outlive their session."""
+"""Attack: a pull request's builds or processes change base, or outlive the comparison."""
 
 import os
 import sys
@@ -184,7 +184,7 @@ def test_new_libraries_in_shared_caches_are_allowed(tmp_path: Path, monkeypatch:
 
 
 def built(folder: Path, build: str, *, separate: bool) -> tuple[PreparedComparison, dict[str, str]]:
-    """Build all sides with a command; return the comparison and the status of each build."""
+    """Build all sides with the command ``build``; return the comparison and each side's build status."""
     let_others_enter(folder)
     shop = repository(folder / "shop", tfb__toml=toml(*BOTH, build=build), server__py=SERVER)
     prepared = session(shop, folder / "prepared")
@@ -231,7 +231,7 @@ def test_a_build_as_root_writes_nowhere_else(target: str, tmp_path: Path) -> Non
 
 @as_root
 def test_build_accounts_reach_programs_in_private_homes(tmp_path: Path) -> None:
-    """Root's toolchains are in a private home, and gcc checks access to them with access(2)."""
+    """Root's toolchains may be in a private home, and gcc tests with access(2) whether it can run their programs."""
     program = tmp_path / "closed" / "tool"
     program.parent.mkdir(mode=0o700)
     program.write_text("x")
@@ -286,7 +286,7 @@ def test_root_checks_files_that_head_could_write(name: str, mode: int, tmp_path:
         isolated.require_unchanged()
 
 
-# ---- all of it, for real --------------------------------------------------------------------------------------------
+# ---- complete comparisons -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.e2e

@@ -1,4 +1,4 @@
-"""Vulnerable dependencies, scripts and workflows fail the check, and impossible audits are reported."""
+"""Vulnerable dependencies, scripts and workflows fail the check, and audits that cannot run are reported."""
 
 import json
 import os
@@ -28,14 +28,14 @@ Written = Callable[..., Path]
 
 @pytest.fixture
 def skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Return the file in which scans record the parts that they skipped."""
+    """Return the file in which scans record skipped audits."""
     monkeypatch.setenv(scans.SKIPPED_VARIABLE, str(tmp_path / "skipped.jsonl"))
     return tmp_path / "skipped.jsonl"
 
 
 @pytest.fixture
 def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Written:
-    """Return a function that adds a file to the repository that the scans read."""
+    """Return a function that adds a file to a repository, which the scans read instead of tfb's."""
     root = tmp_path / "repository"
     root.mkdir()
     process.run(["git", "init", "--quiet", str(root)], seconds=20.0)
@@ -89,9 +89,9 @@ def test_python_audits_fail_pass_or_stay_open(
 
 
 class Registry(BaseHTTPRequestHandler):
-    """A package registry that provides only audits."""
+    """A package registry that supports only npm's audit request."""
 
-    advisories: dict[str, Any] | None = None  # None: the registry refuses audits
+    advisories: dict[str, Any] | None = None  # None: the registry rejects audit requests
 
     def do_POST(self) -> None:
         """Send the response of npm's bulk advisory endpoint."""
@@ -115,7 +115,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Registry]]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{server.server_port}/")
-        monkeypatch.setenv("npm_config_fetch_retries", "0")  # a retry follows after ten seconds
+        monkeypatch.setenv("npm_config_fetch_retries", "0")  # npm waits ten seconds before a retry
         monkeypatch.setenv("npm_config_update_notifier", "false")
         yield handler
         server.shutdown()
@@ -147,7 +147,7 @@ def test_npm_audits_fail_pass_or_stay_open(
 
 @pytest.fixture
 def cargo_audit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Return the path at which cargo-audit is expected."""
+    """Return the path at which the scans expect cargo-audit."""
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
     return tmp_path / "state" / "tools" / f"cargo-audit-{scans.CARGO_AUDIT}" / "bin" / "cargo-audit"
 

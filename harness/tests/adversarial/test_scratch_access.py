@@ -1,4 +1,4 @@
-"""Attack: a different account reads tfb's temporary files."""
+"""Attack: another account reads tfb's temporary files."""
 
 import os
 import tempfile
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def temporary(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", "/tmp")  # noqa: S108 - pytest's own may be closed to other accounts
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp")  # noqa: S108 - other accounts may not enter pytest's folder
     os.umask(0o022)
 
 

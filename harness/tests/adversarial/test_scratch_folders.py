@@ -1,4 +1,4 @@
-"""Attack: a different user creates files in /tmp under tfb's names. Commands still work and do not remove the files."""
+"""Attack: another user creates files in /tmp under tfb's names. Commands must work and must not remove the files."""
 
 import os
 import shutil
@@ -18,20 +18,20 @@ from harness.records.remove_tree import remove_tree
 
 pytestmark = pytest.mark.timeout(300)
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")
-GONE = "999999999.1.1.earlier"  # owner mark of a process that ran before the last boot
+GONE = "999999999.1.1.earlier"  # owner mark of a process that ran before the last reboot
 SHM = Path("/dev/shm")  # noqa: S108 - removing 50,000 folders takes minutes on a disk
 
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a separate folder for temporary files."""
+    """Make an empty folder the default location for temporary files, and return it."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def quick() -> Iterator[Path]:
-    """Yield a folder in memory, if the machine has one."""
+    """Yield a folder in memory (/dev/shm) if that is writable, or else on disk."""
     place = SHM if os.access(SHM, os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="tfb-test-", dir=place))
     yield folder
@@ -62,7 +62,7 @@ def nested(folder: Path, depth: int) -> None:
 
 def bind(path: Path) -> None:
     before = Path.cwd()
-    os.chdir(path.parent)  # change the folder, because the path of a socket has at most 107 bytes
+    os.chdir(path.parent)  # to use a short, relative path: a socket's path has at most 107 bytes
     try:
         with socket.socket(socket.AF_UNIX) as made:
             made.bind(path.name)
@@ -231,7 +231,7 @@ def test_root_removes_what_its_servers_owned(temporary: Path) -> None:
 def test_device_is_not_opened(temporary: Path) -> None:
     folder = scratch(temporary, None)
     try:
-        # The owner mark is the device of a watchdog.
+        # The owner mark is a device file for the watchdog timer, which opening would start.
         os.mknod(folder / ownership.OWNER_FILE, stat.S_IFCHR | 0o600, os.makedev(10, 130))
     except OSError:
         pytest.skip("this user may make no devices")

@@ -1,4 +1,4 @@
-"""Attack: secrets of a service or of the user appear in records and logs, or reach other programs."""
+"""Attack: secrets of the service or the user leak into records and logs, or to other programs."""
 
 import enum
 import json
@@ -33,14 +33,14 @@ NAMES = ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "CI_JOB_TOKEN", "TFB_STATE")
 
 @pytest.fixture(autouse=True)
 def nothing_declared() -> Iterator[None]:
-    """Start and end each test without declared secrets."""
+    """Forget the declared secrets after each test."""
     yield
     redaction.forget()
 
 
 @pytest.fixture
 def callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set tokens in tfb's environment."""
+    """Set the environment variables from which tfb might leak the caller's tokens."""
     for name in NAMES[:-1]:
         monkeypatch.setenv(name, CALLERS)
     monkeypatch.setenv("HTTPS_PROXY", f"http://user:{CALLERS}@proxy:3128")
@@ -239,7 +239,7 @@ def test_an_error_of_compose_shows_no_value(tmp_path: Path) -> None:
         assert "va'l" not in str(error.value) + (tmp_path / "log").read_text()
 
 
-# ---- a whole comparison ----------------------------------------------------------------------------------------------
+# ---- a complete comparison -------------------------------------------------------------------------------------------
 
 SERVER = """
 use strict;
@@ -277,7 +277,7 @@ expect = { json = { ok = true } }
 @pytest.mark.e2e
 @pytest.mark.timeout(900)
 def test_a_comparison_hides_secrets_and_keeps_volumes(tmp_path: Path, callers: None) -> None:
-    """The service prints the environment and sends a token in responses."""
+    """The service prints the environment, and sends a token in responses."""
     volume, folder = unique("acme-data"), tmp_path / "shop"
     folder.mkdir()
     text = f"""

@@ -76,7 +76,7 @@ def test_no_key_reads_outside_the_repository(
 
 @pytest.mark.parametrize("link", ["conf", "conf/env"])
 def test_nothing_is_written_through_a_link_of_base(link: str, tmp_path: Path) -> None:
-    """In base, the path of a file that tfb copies from the working tree is a link."""
+    """tfb copies a file from the working tree into base, where the file's path is a symbolic link."""
     victim = tmp_path / "victim"
     victim.mkdir()
     shop = repository(tmp_path / "shop", tfb__toml=toml("files", "conf/env"), __gitignore="env\n")

@@ -1,4 +1,4 @@
-"""Sides that git provides: names and variables that mislead scripts, submodules, and unusual working trees."""
+"""Sides that tfb checks out with git: misleading file names and variables, submodules, unusual working trees."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def names_in(folder: Path) -> set[str]:
 
 
 def both_sides(shop: Path, place: Path) -> tuple[set[str], set[str], list[str]]:
-    """Return the files of the commit HEAD, the files of the working tree, and all notes."""
+    """Copy the commit HEAD and the working tree; return the files of each copy, and all notes."""
     notes: list[str] = []
     sides = [copy_side(shop, target, place / str(target), notes) for target in ("HEAD", None)]
     base, head = (names_in(side.root) for side in sides)

@@ -1,4 +1,4 @@
-"""Attack: a pull request takes over the workflow or action through file names, links or unpinned programs."""
+"""Attack: a pull request hijacks the CI workflow or the action through file names, links or unpinned programs."""
 
 import os
 import re
@@ -21,7 +21,7 @@ CONFIG = "frameworks/{}/benchmark_config.json"
 
 
 def scripts(file: Path) -> dict[str, str]:
-    """Return the shell scripts of a workflow's steps by the step's name."""
+    """Return the shell scripts of a workflow: step name -> script."""
     text = file.read_text(encoding="utf-8")
     found = re.findall(r"- name: (.+)\n(?:(?! *- ).*\n)*?( +)run: \|\n((?:\2  .*\n|\n)+)", text)
     return {name: textwrap.dedent(script) for name, _, script in found}
@@ -102,7 +102,7 @@ def commit(folder: Path, *names: str) -> None:
 
 
 def step(folder: Path, name: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a step of the workflow in the same way as a CI runner."""
+    """Run a workflow step as a CI runner would."""
     temp = folder.parent / "temp"
     environment = {
         **{key: os.environ[key] for key in ("PATH", "HOME")},
@@ -122,7 +122,7 @@ def step(folder: Path, name: str, **variables: str) -> subprocess.CompletedProce
 
 
 def chosen(folder: Path) -> tuple[list[str], list[str]]:
-    """Run the steps that select folders; return the folders to verify, and the subset that base also has."""
+    """Run the workflow steps that select folders; return the folders to verify, and those that base also has."""
     first = step(folder, TAKE)
     assert first.returncode == 0, first.stderr
     parted = (folder.parent / "temp" / "env").read_text().strip().partition("=")[2]

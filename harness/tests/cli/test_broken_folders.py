@@ -1,4 +1,4 @@
-"""Commands that name a broken folder print the error in it and exit with 2."""
+"""Commands that name a broken implementation folder print the folder's error and exit with 2."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""``./tfb check`` provides tools, runs stages, and reports failed and skipped stages."""
+"""``./tfb check`` installs tools, runs stages, and reports failed and skipped stages."""
 
 import os
 import re
@@ -94,7 +94,7 @@ def test_unjudged_tests_pass_and_skipped_tests_exit_three(checked: Checked) -> N
     assert "tfb check: not run (rsync is not here): test_spread.py (2 tests); not judged: the CPUs" in output
 
 
-@pytest.mark.e2e  # runs pytest within pytest, twice
+@pytest.mark.e2e  # slow, because the test runs pytest twice
 def test_failed_tests_of_real_servers_run_again(tmp_path: Path, checked: Checked) -> None:
     (tmp_path / "test_it.py").write_text(
         "from pathlib import Path\n"

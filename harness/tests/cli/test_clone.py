@@ -1,4 +1,4 @@
-"""A clone works with any setting of git, and the package describes itself."""
+"""A clone works with any git configuration, and the package metadata is complete."""
 
 import subprocess
 import tomllib

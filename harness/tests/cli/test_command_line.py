@@ -20,7 +20,7 @@ from harness.tests.doubles import records
 
 
 def understood(text: str) -> Settings:
-    """Return the settings of a command line, except for values that differ between calls."""
+    """Return the settings of a command line, with fixed values for settings that differ between calls."""
     words = text.split()
     settings = resolve_settings(parse_recorded(words))
     return replace(settings, command=(), seed=settings.seed if "--seed" in words else 0, results_name="")

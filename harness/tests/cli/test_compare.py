@@ -18,7 +18,7 @@ SPEEDS = {"fast": 2000.0, "slow": 1000.0}
 
 
 def write(results: Path, run_id: str, seed: int, speeds: dict[str, float], noise: float = 0.002) -> None:
-    """Store a run with six processes of each implementation and three rounds; ``noise`` is relative."""
+    """Store a run with six processes per implementation and three rounds; ``noise`` is relative."""
     draw = random.Random(seed)
     trials = [
         made.trial(name, process, speed * (1 + draw.gauss(0, noise)), round=number)

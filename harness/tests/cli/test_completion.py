@@ -1,4 +1,4 @@
-"""Shell completion, which asks ./tfb for the names."""
+"""Shell completion, which gets names from ``./tfb``."""
 
 import subprocess
 import sys

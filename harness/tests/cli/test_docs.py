@@ -20,7 +20,7 @@ PAGES = sorted(
     for pattern in ("*.md", "docs/**/*.md", "results/*.md")
     for path in REPOSITORY.glob(pattern)
 )
-MOST_OF_A_PAGE, MOST_OF_ALL = 3_500, 24_000  # maximum number of words
+MOST_OF_A_PAGE, MOST_OF_ALL = 3_500, 24_000  # maximum number of words per page and on all pages
 # Environment variables that tfb sets and reads itself, for example for docker/compose.yaml.
 INTERNAL = (
     r"TFB_(CALLER|CHECK|CHILD|CONSENTED|CONTAINER|DATABASE|LOADGEN|METER|NOFILE|"
@@ -110,7 +110,7 @@ def test_method_page_has_every_validity_check() -> None:
 
 
 def source_text() -> str:
-    """Return all string literals of the product, in which adjacent literals are joined."""
+    """Return the product's source code, with adjacent string literals joined."""
     sources = [
         REPOSITORY / "tfb",
         *(REPOSITORY / "harness").glob("[!t]*/**/*.py"),

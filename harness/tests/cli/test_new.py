@@ -1,4 +1,4 @@
-"""``./tfb new`` creates a valid folder, as a copy or blank."""
+"""``./tfb new`` creates a valid implementation folder, copied or blank."""
 
 import io
 import re
@@ -57,7 +57,7 @@ def test_a_copy_has_the_new_name(words: str, language: str, source: str | None, 
         ("express --language Go", "'express' already exists"),
         ("mine --blank", "give --language LANG"),
         ("mine --blank --language ../x", "'../x' is not a valid name"),
-        ("", "'' is not a valid name"),  # the user does not reply to the question
+        ("", "'' is not a valid name"),  # the user answers the prompt with an empty line
     ],
 )
 def test_invalid_arguments_of_new_write_nothing(

@@ -1,4 +1,4 @@
-"""On a terminal, a run asks a single question before it shows the progress display."""
+"""On a terminal, a run asks at most one question, before the progress display appears."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ from harness.paths import REPOSITORY
 from harness.tests.scene import script
 
 ROOT_QUESTION = "build implementations as root"
-DRAWN = "\x1b["  # the beginning of every control sequence of the progress display
+DRAWN = "\x1b["  # starts every control sequence that the progress display prints
 PACKAGES = sysconfig.get_path("purelib")
 NONE: Mapping[str, str] = {}
 
@@ -46,7 +46,7 @@ class Terminal:
         os.close(slave)
 
     def read_until(self, complete: Callable[[str], bool], seconds: float = 60) -> str:
-        """Read until the new output satisfies a condition or the program ends; return the new output."""
+        """Read until the new output satisfies ``complete``, the program exits or time is up; return the new output."""
         started_at, until = len(self.text), time.monotonic() + seconds
         while not complete(self.text[started_at:]) and time.monotonic() < until:
             if select.select([self._master], [], [], 0.2)[0]:
@@ -82,7 +82,7 @@ def clone(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def started(clone: Path) -> Iterator[Callable[..., Terminal]]:
-    """Yield a function that starts ./tfb in a fresh clone. Kill all remaining processes at the end."""
+    """Yield a function that starts ``./tfb`` in a fresh clone. Kill all remaining processes after the test."""
     running: list[Terminal] = []
 
     def start(*words: str, program: str = "", more: Mapping[str, str] = NONE, columns: int = 80) -> Terminal:
@@ -103,7 +103,7 @@ LOCAL = ("run", "--runtime", "local")
 def test_root_is_asked_before_the_progress_display(
     mode: tuple[str, ...], started: Callable[..., Terminal], tmp_path: Path
 ) -> None:
-    """If Docker lacks compose, the local runtime is the default, so tfb asks the same question."""
+    """Without the compose plugin, tfb does not use Docker but the local runtime, and must still ask about root."""
     script(tmp_path / "docker", '[ "$1" = version ] && echo 29.0')
     terminal = started(*mode, more={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     question = terminal.read_until(lambda text: "[y/N] " in text)
@@ -122,7 +122,7 @@ def test_root_is_asked_before_the_progress_display(
 def test_the_launcher_asks_before_installing_venv(
     answer: str, clone: Path, tmp_path: Path, started: Callable[..., Terminal]
 ) -> None:
-    """Python lacks ensurepip, and apt-get does not install it, so the command fails after the question."""
+    """Python lacks ensurepip and the fake apt-get does not install it, so the command fails after the question."""
     programs = tmp_path / "bin"
     fails = 'case "$*" in *ensurepip* | *venv*) exit 1 ;; esac'
     script(programs / "python", f'{fails}; exec {sys.executable} "$@"')

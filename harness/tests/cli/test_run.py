@@ -1,4 +1,4 @@
-"""Messages of a run: how to continue the run, which other runs are active, and the verdicts."""
+"""Messages during a run: the command that resumes it, other active runs, and verdicts."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -20,7 +20,7 @@ def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def results(sample_results: Path, tmp_path: Path) -> Path:
-    """Return a folder with a valid run that a test may damage."""
+    """Return a results folder with a valid run, which the test may damage."""
     folder = tmp_path / "results"
     shutil.copytree(sample_results / "20250615-small", folder / "run")
     return folder

@@ -1,4 +1,4 @@
-"""Tests of building the page, with and without Node.js."""
+"""Tests for building the page, with and without Node.js."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from harness.paths import DOCKER
 
 @pytest.fixture
 def web(tmp_path: Path) -> Path:
-    """Return a folder with the sources of a page."""
+    """Return a folder with a page's source files."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "main.tsx").write_text("1")
     (tmp_path / "package-lock.json").write_text("{}")

@@ -1,4 +1,4 @@
-"""Tests of documents about runs; unreadable files become problems."""
+"""Tests for documents about runs; unreadable files become problems."""
 
 import json
 import os
@@ -83,7 +83,7 @@ def test_run_in_preparation_reports_its_stage(results: Path) -> None:
         (None, "complete", []),
         ('{"run_id": 7}', "complete", ["ranking.json"]),
         ('{"run_id": "run", "reference": null, "scoring_version": 3}', "complete", []),
-        ('{"run_id": "run", "reference": null}', "running", []),  # as left by an interruption
+        ('{"run_id": "run", "reference": null}', "running", []),  # a file left behind by an interrupted run
     ],
 )
 def test_trials_are_ranked_without_a_current_ranking(
@@ -98,7 +98,7 @@ def test_trials_are_ranked_without_a_current_ranking(
     rows = document.ranking.test_types["json"].headline.rows
     assert {row.implementation for row in rows[:2]} == {"vertx-web", "resteasy"}
     assert all(row.ranked for row in rows)
-    assert not any(ranking.tables for ranking in document.ranking.test_types.values())  # a page requests them later
+    assert not any(ranking.tables for ranking in document.ranking.test_types.values())  # the page requests tables later
     assert [problem.file for problem in document.problems] == problems
 
 
@@ -148,7 +148,7 @@ def test_time_like_name_is_replaced_by_a_title(sample_results: Path) -> None:
 
 @pytest.fixture
 def running(results: Path) -> Path:
-    """Return a running run without the last ten trials, which are in another file."""
+    """Return a run in progress. Its last ten trials are in ``rest.jsonl`` until the test appends them."""
     folder = results / "run"
     path = folder / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "running"}))

@@ -1,4 +1,4 @@
-"""Tests of the offline page: a single small file without executable data."""
+"""Tests for the offline page: a single small file without executable data."""
 
 import base64
 import gzip
@@ -16,7 +16,7 @@ from harness.tests.doubles import invented
 
 @pytest.fixture
 def web(tmp_path: Path) -> Path:
-    """Return a built page with text that could end a script element."""
+    """Return the files of a built page that contain text which could end a script element."""
     (tmp_path / "web" / "assets").mkdir(parents=True)
     (tmp_path / "web" / "assets" / "index-1.js").write_text("const a = '</script><!--';")
     (tmp_path / "web" / "assets" / "style-1.css").write_text("p { color: red }")
@@ -25,17 +25,17 @@ def web(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def collected(sample_results: Path) -> Embedded:
-    """Return the documents of a valid run; collected once, because that ranks the run again."""
+    """Return the documents of a valid run. All tests share them, because collecting them ranks the run again."""
     return saved.collect_documents(DashboardRun(sample_results / "20250615-small"))
 
 
 def unpacked(text: str) -> Embedded:
-    """Return the page of a run."""
+    """Return the documents embedded in a run's page."""
     return Embedded.model_validate_json(plain(text))
 
 
 def plain(text: str) -> bytes:
-    """Return the JSON data in a page."""
+    """Return the decompressed JSON data embedded in a page."""
     match = re.search(r'id="run-data">([A-Za-z0-9+/=]+)</script>', text)
     assert match
     return gzip.decompress(base64.b64decode(match[1]))
@@ -71,7 +71,7 @@ def test_the_policy_allows_exactly_the_two_assets(web: Path, collected: Embedded
     assert f"script-src '{saved.csp_hash(script[0])}'" in policy[1]
     assert f"style-src '{saved.csp_hash('p { color: red }')}'" in policy[1]
     assert "unsafe" not in policy[1]
-    assert "connect-src" not in policy[1]  # because of default-src 'none'
+    assert "connect-src" not in policy[1]  # default-src 'none' already forbids connections
 
 
 def test_large_page_omits_parts_in_order(web: Path, collected: Embedded, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the page's lock file. `npm run types:check` compares the page's types with the models."""
+"""Tests for the page's lock file. `npm run types:check` compares the page's types with the models."""
 
 import json
 

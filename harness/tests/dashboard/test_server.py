@@ -1,4 +1,4 @@
-"""Tests of the server, which only allows reading results/."""
+"""Tests for the server, which only allows reading results/."""
 
 import json
 import threading
@@ -36,7 +36,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(sample_results: Path, web: Path) -> Iterator[TestClient]:
-    """Return a client of the server."""
+    """Yield a client for the dashboard's server."""
     with TestClient(app(sample_results, web), base_url="http://127.0.0.1") as client:
         yield client
 

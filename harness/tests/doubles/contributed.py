@@ -1,6 +1,6 @@
 """Runs the reference server with typical mistakes: ``python -m harness.tests.doubles.contributed``.
 
-Flags select the mistakes. Environment variables contain the address and the database.
+Flags select the mistakes. Environment variables provide the server's address and the database.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from harness.runtime import DatabaseAddress
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.reference import ReferenceServer
 
-BUSY_REQUESTS = 80  # a connection with more requests belongs to a load; verification sends about 50
-PANIC_CONNECTIONS = 4  # number of busy connections before a panic
+BUSY_REQUESTS = 80  # a connection with more requests is under load; verification sends about 50 per connection
+PANIC_CONNECTIONS = 4  # busy connections needed to provoke a panic
 
 
 class ContributedServer(ReferenceServer):
@@ -28,7 +28,7 @@ class ContributedServer(ReferenceServer):
     nameless = False  # sends no Server header
     panics = False  # sometimes panics under load
     fails = False  # logs an error and responds to plaintext with status 500
-    late = False  # connects to the database on demand, and responds with 503 if this fails
+    late = False  # connects to the database for each request, and responds with 503 if the connection fails
     answered = 0
     busy: ClassVar[set[int]] = set()  # numbers of busy connections
 
@@ -63,7 +63,7 @@ class ContributedServer(ReferenceServer):
 
 
 def database(environment: Mapping[str, str], fixed: Mapping[str, str]) -> DatabaseAddress:
-    """Return the database from environment variables. ``fixed`` contains hard-coded values."""
+    """Return the database address from environment variables; ``fixed`` overrides them, like hard-coded values."""
     values = {**environment, **fixed}
     return DatabaseAddress(
         host=values["DBHOST"],

@@ -21,7 +21,7 @@ from types import FrameType
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.reference import ReferenceServer
 
-VERIFICATION_REQUESTS = 5_000  # verification sends fewer requests, so only a load exceeds this
+VERIFICATION_REQUESTS = 5_000  # more requests than verification sends, so only a load exceeds this number
 SLOW_SECONDS = 0.02
 LOCK, LOCKED_SECONDS = threading.Lock(), 0.001
 FLOOD_LINES = 50_000
@@ -29,7 +29,7 @@ FLOOD = b"x" * (8 << 20)
 
 
 class FakeServer(ReferenceServer):
-    """The reference server with a fault. ``trouble`` receives each request's number, and may return a wrong reply."""
+    """The reference server with a fault: ``trouble`` gets each request's number and may return a wrong reply."""
 
     def __init__(self, host: str, port: int, trouble: Callable[[int], Reply | None]) -> None:
         super().__init__()
@@ -107,9 +107,9 @@ def _die_in_verification(number: int) -> None:
 OK = b"HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: application/json\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 BLOCK = b"x" * 65536
-LARGE = 1_000_000  # bytes; just below the size limit of responses
-# A Brotli stream (RFC 7932) of 512 meta-blocks of maximum size, truncated in the first block. A decoder allocates 16
-# MiB before the first byte.
+LARGE = 1_000_000  # bytes; just below the size limit for responses
+# A Brotli stream (RFC 7932) that announces 512 meta-blocks of maximum size but is truncated in the first block. A
+# decoder allocates 16 MiB before it decodes the first byte.
 BROTLI = bytes([0x0F]) + bytes([0xFC, 0xFF, 0xFF, 0x07]) * 512
 ESCAPE = b"\x1b]0;owned\x07\x1b[2J\x1b[31m"
 Send = Callable[[bytes], None]

@@ -1,4 +1,4 @@
-"""Runs the real workflow on fakes in memory, and writes real records."""
+"""Runs the real workflow with in-memory fakes, and writes real records."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ URLS = {
     "query": "/query?queries=",
     "update": "/update?queries=",
     "order": "/orders",
-}  # all other URLs have the test type's name as path
+}  # for all other test types, the path is the test type's name
 
 
 @dataclass
 class SilentDisplay(Display):
-    """A display that records the lines of a run."""
+    """A progress display that prints nothing and records the lines."""
 
     lines: list[str] = field(default_factory=list)
     closed: bool = False
@@ -49,7 +49,7 @@ class SilentDisplay(Display):
 
 @dataclass
 class FakeRun:
-    """Implementations in a fake world, and a folder for records. ``run`` executes the real workflow."""
+    """A run of fake implementations. ``run`` executes the real workflow, which writes records to ``folder``."""
 
     folder: Path
     servers: Mapping[str, Behaviour]

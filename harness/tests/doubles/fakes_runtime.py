@@ -1,4 +1,4 @@
-"""A runtime, databases and load generators in memory, which use the clock of the fake world."""
+"""An in-memory runtime, databases and load generators that use the fake world's clock."""
 
 import json
 import math
@@ -22,12 +22,12 @@ from harness.verify.checks.evidence import RequestCounts
 
 ARRIVALS = 7.4  # arrivals per second at factor 1
 GOAL_SECONDS = 0.010
-RUNS: list[LoadRun] = []  # all loads; the command line of a fake generator contains an index into this list
+RUNS: list[LoadRun] = []  # all loads so far; a fake generator's command line contains an index into this list
 
 
 @dataclass(frozen=True)
 class FakeDatabase:
-    """A PostgreSQL server that crashes at a given time, and runs again after ``restore``."""
+    """A PostgreSQL server that crashes at a given time and works again after ``restore``."""
 
     world: FakeWorld
     address: DatabaseAddress = field(default_factory=lambda: DatabaseAddress(host="fake", port=1))
@@ -95,7 +95,7 @@ class FakeRunning:
         self._world.clock.sleep(step)
         self._seconds += step
         self._connect()
-        if step < seconds - 1e-9:  # like a real generator, it ends just after the last second
+        if step < seconds - 1e-9:  # like a real generator, exit just after the last second
             self._end()
         return status if self._over else None
 
@@ -125,7 +125,7 @@ class FakeRunning:
 
 
 class FakeSeveral(FakeRunning):
-    """A load generator with two clients. The second client does not report its start."""
+    """A load generator with two clients. The second client does not report the start."""
 
     def starts(self) -> Sequence[GeneratorStart]:
         first = GeneratorStart(
@@ -136,7 +136,7 @@ class FakeSeveral(FakeRunning):
 
 @dataclass
 class FakeGenerator:
-    """A load generator that computes results. The latency of an open loop follows an M/M/1 queue."""
+    """A load generator that computes its results. In an open loop, latency follows an M/M/1 queue."""
 
     name: Literal["loadgen", "wrk"] = "loadgen"
     program: str = "fake-generator"
@@ -206,7 +206,7 @@ class FakeGenerator:
 
 @dataclass
 class FakeRuntime:
-    """A runtime that starts processes of the fake world, each on a separate port."""
+    """A runtime that starts processes in the fake world, each on its own port."""
 
     world: FakeWorld
     supports_copies: bool = True

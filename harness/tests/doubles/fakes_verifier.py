@@ -1,4 +1,4 @@
-"""A verifier in memory, for the fake world of ``fakes_world``."""
+"""An in-memory verifier for the fake world in ``fakes_world``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,6 +22,7 @@ class FakeTrial(TrialVerification):
     def __init__(self, world: FakeWorld, asked: str) -> None:
         self.world, self.asked = world, asked
         self.sampling = Sampling(share=0.01, max_responses=100, max_bytes=1 << 20)
+        self.requests = ()
 
     def __enter__(self) -> Self:
         return self
@@ -42,12 +43,12 @@ class FakeTrial(TrialVerification):
 
 @dataclass
 class FakeVerifier(Verifier):
-    """A verifier that passes, except for given pairs of implementation and test type."""
+    """A verifier that passes everything except the given (implementation, test type) pairs."""
 
     world: FakeWorld
     fails_before: frozenset[tuple[str, str]] = frozenset()
     fails_after: frozenset[tuple[str, str]] = frozenset()
-    lost: tuple[CheckResult, ...] = ()  # results at the end of a process
+    lost: tuple[CheckResult, ...] = ()  # check results when a process stops
     seconds: float = 0.1
     begun: set[DatabaseAddress] = field(default_factory=set)
 

@@ -1,4 +1,4 @@
-"""A fake world in memory: a simulated clock, servers with given CPU per request, and faults on demand."""
+"""An in-memory fake world: a simulated clock, servers with a given CPU cost per request, and faults on demand."""
 
 import math
 import random
@@ -21,8 +21,8 @@ class FakeClock(Clock):
 
     def __init__(self) -> None:
         self.now = 1_000.0
-        self.set_at = math.inf  # time at which the time of day is set to the next day
-        self.drift = 0.0  # relative drift of the time of day
+        self.set_at = math.inf  # monotonic time at which the wall clock jumps forward by a day
+        self.drift = 0.0  # relative drift of the wall clock
 
     def monotonic(self) -> float:
         return self.now
@@ -38,27 +38,27 @@ class FakeClock(Clock):
 class Behaviour:
     """The true properties and the faults of a fake server."""
 
-    cpu_per_request: float = 50e-6  # seconds for each row, when warm
+    cpu_per_request: float = 50e-6  # CPU seconds per row, when warm
     rss: float = 100e6  # bytes
     start_seconds: float = 0.5
     cold: float = 0.0  # additional cost of a cold route, as a multiple of the warm cost
-    warm_cpu_seconds: float = 5.0  # CPU seconds on a route until a third of the additional cost remains
-    compiles: bool = False  # compiler threads use half of the additional cost
-    process_spread: float = 0.0  # standard deviation of the logarithm of the cost between processes
-    window_spread: float = 0.0  # standard deviation of the logarithm of the cost between loads
+    warm_cpu_seconds: float = 5.0  # CPU seconds on a route after which about a third (1/e) of ``cold`` remains
+    compiles: bool = False  # compiler threads use half of a cold route's additional CPU time
+    process_spread: float = 0.0  # standard deviation of log(cost) between processes
+    window_spread: float = 0.0  # standard deviation of log(cost) between the loads on a process
     idle_cpu: float = 0.0  # number of CPUs used without any load
     status_errors: float = 0.0  # share of responses with a wrong status
     response_bytes: float = RESPONSE_BYTES
-    dies_after: float = math.inf  # seconds of load on a process before it dies
+    dies_after: float = math.inf  # seconds under load after which a process dies
     deaths: int = 1  # number of processes that die; later processes survive
     never_starts: bool = False
     restarts: bool = False  # the server's identity changes under load
-    idle_seconds: float = math.inf  # length of alternating periods with and without ``idle_cpu``
+    idle_seconds: float = math.inf  # ``idle_cpu`` applies in alternating periods of this length
     trouble: Mapping[int, str] = field(
         default_factory=dict
     )  # number of the load on a process -> "fails" or "never ends"
-    connects_after: float = 0.0  # seconds from the start of a load until the generator connects
-    other_connections: int = 0  # connections of the harness
+    connects_after: float = 0.0  # delay in seconds between a load's start and the generator's connections
+    other_connections: int = 0  # connections that the harness keeps open, in addition to the generator's
     request_bytes: float = 0.0  # bytes per request on the sockets; 0: unknown
     throttled: float | None = None  # throttled seconds per CPU second
     threads: int | None = None
@@ -80,7 +80,7 @@ class FakeWorld:
     vanished: bool = False
     database_dies_at: float = math.inf  # clock time at which the database dies
     database_cpus: float = 0.0  # number of CPUs used by PostgreSQL; 0: unknown
-    steal: float = 0.0  # share of the CPU time that the hypervisor takes
+    steal: float = 0.0  # share of CPU time stolen by the hypervisor
     objections: tuple[CheckResult, ...] = ()  # findings in all trials
     talks: bool = False  # the verifier's results contain its arguments
 
@@ -96,7 +96,7 @@ class FakeWorld:
 
 
 class FakeProcess:
-    """A process of a fake server, with its resource usage and responses so far."""
+    """A fake server's process, with its resource usage and request count so far."""
 
     def __init__(self, world: FakeWorld, name: str, number: int, log: Path) -> None:
         self.world = world
@@ -108,8 +108,8 @@ class FakeProcess:
         self.factor = math.exp(self.random.gauss(0, self.behaviour.process_spread))
         self.cpu = 0.0
         self.compiler_cpu = 0.0
-        self.warm: dict[str, float] = defaultdict(float)  # route -> CPU seconds
-        self.loaded = 0.0  # seconds of load
+        self.warm: dict[str, float] = defaultdict(float)  # route -> CPU seconds spent on it so far
+        self.loaded = 0.0  # seconds under load so far
         self.requests = 0.0  # number of requests since the start
         self.connected = 0
         self.dead = False
@@ -117,7 +117,7 @@ class FakeProcess:
         self._idle_since = world.clock.monotonic()
 
     def idle(self) -> None:
-        """Add the CPU time used without load since the last call."""
+        """Add the CPU time that the idle server used since the last call."""
         now = self.world.clock.monotonic()
         at_work = int(now / self.behaviour.idle_seconds) % 2 == 0
         self.cpu += max(0.0, now - self._idle_since) * self.behaviour.idle_cpu * at_work
@@ -189,7 +189,7 @@ class FakeProcess:
 
 @dataclass
 class FakeConnections:
-    """The kernel's counters of the generator's connections."""
+    """The kernel's counters for the generator's connections."""
 
     process: FakeProcess
 

@@ -152,7 +152,7 @@ def within(begin: str, end: str) -> VariantChange:
 
 @contextmanager
 def committed_by_the_next(self: ReferenceServer) -> Iterator[psycopg.Connection]:
-    """Disable autocommit. A read's transaction ends with the next request on the connection."""
+    """Disable autocommit. The next request on the connection commits the previous request's read."""
     with ReferenceServer.connection(self) as line:
         line.commit()
         line.autocommit = False
@@ -226,7 +226,7 @@ def in_a_transaction(connection: DatabaseConnection, rows: Iterable[tuple[int, i
 
 
 def prepared_by_sql(connection: DatabaseConnection, texts: Sequence[str]) -> None:
-    """Prepare statements in SQL. PostgreSQL counts EXECUTE under the text of PREPARE."""
+    """Prepare statements with PREPARE. PostgreSQL counts each EXECUTE under the text of its PREPARE statement."""
     with contextlib.suppress(psycopg.errors.DuplicatePreparedStatement):
         for text in texts:
             connection.execute(text.encode(), prepare=False)
@@ -249,7 +249,7 @@ def written_by_execute(connection: DatabaseConnection, rows: WorldRows) -> None:
 def written_again(
     self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows
 ) -> None:
-    """Write rows once in reverse order, which provokes a deadlock. Repeat the write after a deadlock."""
+    """Provoke a deadlock by writing rows in reverse order; repeat a write after a deadlock."""
     with self.lock:
         backwards = len(rows) == 500 and self.open_connections > 4 and "backwards" not in self.state
         if backwards:
@@ -321,7 +321,7 @@ HONEST: tuple[Honest, ...] = (
     one("transactions", "commits each request", within("BEGIN", "COMMIT"), *WORLD, "fortune"),
     one("rolls-reads-back", "ends reads with ROLLBACK", within("BEGIN", "ROLLBACK"), *READS, "fortune"),
     one("open-transactions", "leaves a read's transaction open", {"connection": committed_by_the_next}, *READS, "fortune"),
-    # statements that read
+    # SELECT statements
     one("simple-protocol", "sends literals in the simple protocol", {"rows": simple_protocol}, *READS),
     one("object-mapper", "selects as Hibernate does, with a lock and a comment", selected("select w1_0.id,w1_0.randomnumber from world w1_0 where w1_0.id=%s for update /* insert */"), "db"),
     one("refreshes-a-cache", "refreshes the cache of cached-query", {"body": refreshed}, "db", "query", "cached-query"),

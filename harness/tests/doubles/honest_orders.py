@@ -26,7 +26,7 @@ from harness.tests.doubles.honest import (
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.order_server import Db, Document, New, OrderServer, RefusedError
 
-LOT = 50  # number of ids that an object mapper reserves at a time
+LOT = 50  # ids that an object mapper reserves at a time
 TRIES = 200
 
 
@@ -45,7 +45,7 @@ def located(self: OrderServer, order: Document) -> Reply:
 
 
 def closed_after_errors(self: OrderServer, session: ClientSession, request: ReceivedRequest) -> Reply:
-    """Close the connection after errors, like servers that have not read the complete body."""
+    """Close the connection after an error, as servers do that have not read the complete body."""
     reply = OrderServer.reply(self, session, request)
     return replace(reply, close=True) if reply.status == 400 and request.method != "GET" else reply
 
@@ -117,7 +117,7 @@ def serializable(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequ
 
 
 def version_read(self: OrderServer, db: Db, order: int) -> None:
-    """Lock nothing, and repeat the transaction if a concurrent transaction was faster."""
+    """Read the row version (xmin) instead of locking; repeat the transaction if another one changed the order first."""
     (self.state[f"{id(db)}"],) = self.there(db, order, "SELECT xmin::text FROM orders WHERE id = %s")
 
 
@@ -131,7 +131,7 @@ def added_up_unless_changed(self: OrderServer, db: Db, order: int) -> None:
 
 
 def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
-    """Add the price to the order's total first, which locks the order until the end of the transaction."""
+    """Update the order's total first, which locks the order until the transaction ends."""
     with self.transaction(db):
         text = (
             "UPDATE orders SET total = total + %s * coalesce((SELECT price FROM item WHERE id = %s), 0) WHERE id = %s"
@@ -139,15 +139,15 @@ def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: in
         if not db.execute(text, (quantity, item, order)).rowcount:
             raise RefusedError(404, f"there is no order {order}")
         prices = self.all_prices(db, [item])
-        self.insert_items(db, order, [(item, quantity)], prices)  # an existing item violates the key
+        self.insert_items(db, order, [(item, quantity)], prices)  # fails on the primary key if the item exists
         return self.read(db, order)
 
 
-# ---- how an order is written -----------------------------------------------------------------------------------------
+# ---- creating an order -----------------------------------------------------------------------------------------------
 
 
 def looked_at_last(self: OrderServer, db: Db, new: New) -> Document:
-    """Insert first, and let the tables' keys refuse invalid orders. A refused order has used an id."""
+    """Insert first, and let the tables' keys reject invalid orders. A rejected order still uses up an id."""
     with self.transaction(db):
         try:
             order = self.insert(db, new.customer, new.card, Decimal(0))
@@ -181,7 +181,7 @@ def one_statement(self: OrderServer, db: Db, new: New) -> Document:
 
 
 def from_a_lot(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """Reserve ids of the sequence in lots, like object mappers. The rest of a lot remains unused."""
+    """Reserve ids from the sequence in lots, as object mappers do. The rest of the last lot remains unused."""
     with self.lock:
         lot: list[int] = self.state.setdefault("lot", [])
         if not lot:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 from harness.runtime import Endpoint
 
 MAX_HEADER_BYTES = 65_536
-BRIEF_REQUESTS = 2  # a connection with more requests counts as lasting
+BRIEF_REQUESTS = 2  # a connection that sends more requests counts as lasting
 
 _REQUEST_LINE = re.compile(rb"([A-Z]+) (?:http://[^/ ]+)?(/[^ ]*) HTTP/1\.1\Z")
 
@@ -43,7 +43,7 @@ class Reply:
 
 @dataclass(kw_only=True)
 class ClientSession:
-    """A client's connection. Rogues keep data about the connection in ``state``."""
+    """A client's connection. Rogues store data about it in ``state``."""
 
     number: int
     requests: int = 0
@@ -60,7 +60,7 @@ class HttpDouble:
         self.state: dict[str, Any] = {}
         self.lock = threading.Lock()
         self.open_connections = 0
-        self.lasting_connections = 0  # number of open connections that belong to a load
+        self.lasting_connections = 0  # open connections with more than BRIEF_REQUESTS requests, probably from a load
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self._sockets: set[socket.socket] = set()
         self.stopped = False
@@ -71,7 +71,7 @@ class HttpDouble:
         return Endpoint(host=host, port=port)
 
     def listen(self, host: str, port: int) -> None:
-        """Listen on ``host`` and ``port`` instead of a free port of the loopback address."""
+        """Listen on ``host`` and ``port`` instead of a free loopback port."""
         self._listener.close()
         self._listener = socket.create_server((host, port), backlog=4096)
 
@@ -141,7 +141,7 @@ class HttpDouble:
                 self.lasting_connections += 1
 
     def split(self, data: bytes) -> tuple[list[ReceivedRequest], bytes, int | None]:
-        """Return the complete requests, the remaining bytes, and the status of an error that ends the connection."""
+        """Return the complete requests, the remaining bytes, and the status if an error ends the connection."""
         requests: list[ReceivedRequest] = []
         while (end := data.find(b"\r\n\r\n")) >= 0:
             if end > MAX_HEADER_BYTES:
@@ -202,7 +202,7 @@ class HttpDouble:
         return f"HTTP/1.1 {reply.status} {self.reasons.get(reply.status, 'Other')}"
 
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
-        """Return the header fields. For status 204, there is no type and no length."""
+        """Return the header fields. A 204 response has no Content-Type and no Content-Length."""
         describe_body = [("Content-Type", reply.content_type), ("Content-Length", f"{len(reply.body)}")]
         return [
             ("Server", "reference"),

@@ -26,7 +26,7 @@ REAL: tuple[EntryWords, ...] = (  # name, language, platform, webserver, databas
     ("es4x", "JavaScript", "Vert.x", "None", "Postgres", "Raw", "Micro"),
     ("express", "JavaScript", "Node.js", "None", "Postgres", "Raw", "Micro"),
 )
-SPEEDS = {"vertx-web": 1.30, "resteasy": 1.33, "es4x": 0.86, "express": 0.31}  # the first two are practically equal
+SPEEDS = {"vertx-web": 1.30, "resteasy": 1.33, "es4x": 0.86, "express": 0.31}  # the first two should tie
 MACHINE = {
     "hostname": "bench-01",
     "os": "Debian GNU/Linux 12",
@@ -51,7 +51,7 @@ def simulated(
     speeds: Mapping[str, float], test_types: Sequence[str] = SIX, *, processes: int = 3, rounds: int = 2,
     seconds: float = 8.0, failing: CellNames = (),
 ) -> RunRecords:  # fmt: skip
-    """Return the records of a run of servers with these speeds. The cells in ``failing`` fail verification."""
+    """Return the records of a run in which servers have these speeds; cells in ``failing`` fail verification."""
     usual = profiles.load_profile("standard")
     fields = {
         "duration_seconds": seconds,
@@ -65,7 +65,7 @@ def simulated(
         )
         for name, speed in speeds.items()
     }  # fmt: skip
-    memory = "/dev/shm"  # noqa: S108 - a folder of its own in it: each second of a run replaces a file
+    memory = "/dev/shm"  # noqa: S108 - only for a private folder; a run replaces a file every second
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
         world = FakeWorld(cpus=8, steal=0.03)
         fake = FakeRun(Path(folder), servers, usual.model_copy(update=fields), test_types, world=world)
@@ -75,7 +75,7 @@ def simulated(
 
 
 def copied(records: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
-    """Copy the single implementation of a run under each name. Scale the copy by the speed, and shorten the trials."""
+    """Copy the run's only implementation under each name, scale each copy by its speed, and shorten the trials."""
     trials = [
         trial.model_copy(
             update={
@@ -103,7 +103,7 @@ def copied(records: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
 def finished(
     records: RunRecords, run_id: str, items: Sequence[ImplementationInfo], *, started_at: float, failing: CellNames = ()
 ) -> RunRecords:
-    """Return the run as a complete run of these implementations, each verified once."""
+    """Return the records as a completed run with these implementations, each verified once."""
     floor = NoiseFloor(
         implementation=items[0].name, profile="standard", measured_at=started_at - 86_400, pairs=6, throughput=0.018,
         cpu_per_request=0.009,
@@ -129,7 +129,7 @@ def finished(
 
 
 def implementation(row: EntryWords) -> ImplementationInfo:
-    """Return an implementation as described by benchmark_config.json."""
+    """Return an implementation's description, as read from its benchmark_config.json."""
     name, language, platform, webserver, database, orm, classification = row
     return ImplementationInfo(
         name=name,

@@ -1,8 +1,8 @@
 """Simulated machines made of namespaces, each with an sshd and a Docker engine. Requires root, sshd and Docker.
 
-A bridge in a network namespace connects the machines. A machine is a process tree with separate mount, host-name,
-process and network namespaces and a tmpfs on /run, so that default paths are as on real hosts. The tests run on the
-laptop. The laptop is only a network namespace, and uses this machine's engine for builds.
+A bridge in a network namespace connects the machines. A machine is a process tree with its own mount, host-name,
+process and network namespaces. It has a tmpfs on /run, so default paths work as on real hosts. The tests run on the
+"laptop", which is only a network namespace and uses this machine's engine for builds.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ exec /usr/sbin/dockerd --bridge=none --iptables=false --ip6tables=false --cgroup
 def obstacle() -> str | None:
     """Return why such machines cannot be created here, or None if they can.
 
-    Missing privileges do not fail the check, because no package provides them.
+    Missing privileges do not fail ``./tfb check``, because installing a package would not help.
     """
     if os.geteuid() != 0:
         return f"{NOT_JUDGED}machines made of namespaces need root"
@@ -57,11 +57,11 @@ def obstacle() -> str | None:
 
 @dataclass(kw_only=True)
 class Lab:
-    """The simulated machines, by their names in the ssh configuration."""
+    """The simulated machines, identified by their names in the ssh configuration."""
 
     folder: Path
     tag: str
-    stack: ExitStack  # ends the processes that were started
+    stack: ExitStack  # stops the started processes on exit
     nodes: dict[str, process.Child] = field(default_factory=dict)
 
     @property
@@ -85,14 +85,14 @@ class Lab:
         )
 
     def docker(self, name: str, *arguments: str) -> str:
-        """Return the output of a docker command on a machine's engine, or an empty string before the machine starts."""
+        """Return the output of a docker command on a machine's engine; "" if the machine is not running."""
         if (pid := self.inner(name)) is None:
             return ""
         words = ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "docker", *arguments]
         return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
     def inner(self, name: str) -> int | None:
-        """Return the PID of a simulated machine's first process, as seen by this machine, or None before it exists."""
+        """Return the host's PID of a simulated machine's first process, or None before that process exists."""
         pid = self.nodes[name].pid
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -101,7 +101,7 @@ class Lab:
         return int(children[0]) if children else None
 
     def start(self, name: str) -> None:
-        """Start a machine with the disk's current content."""
+        """Start a machine. Its disk keeps the content from before."""
         words = ["nsenter", f"--net=/run/netns/{self.namespace(name)}", "unshare", "--mount", "--uts", "--ipc"]
         words += ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", str(self.folder / name / "start")]
         with (self.folder / name / "log").open("ab") as log:
@@ -110,7 +110,7 @@ class Lab:
         self.stack.enter_context(process.running(child, grace=0.1))  # the first process of a namespace ignores SIGTERM
 
     def kill(self, name: str) -> None:
-        """Kill a machine with all processes, as in a power failure. The kernel closes all connections."""
+        """Kill all processes of a machine. Unlike in a power failure, the kernel closes all connections."""
         inner = self.inner(name)
         self.nodes[name].kill()
         if inner is not None:
@@ -119,7 +119,7 @@ class Lab:
         self.nodes[name].wait(UP_SECONDS)
 
     def hang(self, name: str) -> None:
-        """Suspend a machine's engine. Connections stay open, and containers continue."""
+        """Suspend a machine's engine. Connections stay open, and containers keep running."""
         self._signal_engine(name, signal.SIGSTOP)
 
     def wake(self, name: str) -> None:

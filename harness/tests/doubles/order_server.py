@@ -103,7 +103,7 @@ class OrderServer(ReferenceServer):
         problem = {"type": "about:blank", "title": self.reasons[status], "status": status, "detail": detail}
         return Reply(status=status, content_type="application/problem+json", body=self.encode_json(problem))
 
-    # ---- parsing of requests -----------------------------------------------------------------------------------------
+    # ---- request parsing ---------------------------------------------------------------------------------------------
 
     def document(self, request: ReceivedRequest) -> Document:
         try:
@@ -181,14 +181,14 @@ class OrderServer(ReferenceServer):
         return self.all_prices(db, [item for item, _ in new.wanted])
 
     def all_prices(self, db: Db, items: Sequence[int]) -> PriceList:
-        """Return the prices of the items. Refuse the request if an item does not exist."""
+        """Return the items' prices. Reject the request with 400 if an item does not exist."""
         prices = self.prices(db, items)
         if len(prices) != len(items):
             raise RefusedError(400, "an unknown item")
         return prices
 
     def prices(self, db: Db, items: Sequence[int]) -> PriceList:
-        """Return the prices of the items that exist."""
+        """Return the prices of those items that exist."""
         known = [item for item in items if 1 <= item <= LARGEST_ITEM]
         return dict(db.execute("SELECT id, price FROM item WHERE id = ANY(%s::int[])", (known,)).fetchall())
 
@@ -281,7 +281,7 @@ class OrderServer(ReferenceServer):
         return f"{value:.2f}"
 
     def there(self, db: Db, order: int, query: str = "SELECT 1 FROM orders WHERE id = %s") -> tuple[Any, ...]:
-        """Run a query for an order and return the row. Refuse the request with 404 if the order does not exist."""
+        """Run a query for an order and return the row. Reject the request with 404 if the order does not exist."""
         if not (row := self.one(db, query, (order,))):
             raise RefusedError(404, f"there is no order {order}")
         return row

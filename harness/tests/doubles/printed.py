@@ -1,4 +1,4 @@
-"""Text that tfb prints, as it reaches a terminal."""
+"""Renders the regression gate's results as a terminal receives them."""
 
 import io
 
@@ -9,7 +9,7 @@ from harness.report.terminal import PIPE_WIDTH
 
 
 def printed(result: GateResult, width: int = PIPE_WIDTH) -> str:
-    """Return the output of a gate session on a terminal of the given width."""
+    """Return the regression gate's output for a result, on a terminal of the given width."""
     written = io.StringIO()
     stream = InertStream(written)
     print_text(result, SafeConsole(file=stream, width=width, highlight=False))

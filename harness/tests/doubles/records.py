@@ -1,4 +1,4 @@
-"""A complete run of two implementations, as records and as files."""
+"""A complete run with two implementations, as records and as files."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,19 +22,19 @@ BROKEN = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=3.0, threshold
 
 
 def info(run_id: str = "20260101-000000") -> RunInfo:
-    """Return a run of two implementations with two processes each. ``fast`` is the baseline."""
+    """Return the description of a run with two implementations and two processes each. ``fast`` is the baseline."""
     rules = ProcessLimits(minimum=PROCESSES, maximum=PROCESSES)
     found = runs.run_info(("fast", "slow"), rules, reference="fast", loads=LOADS)
     return found.model_copy(update={"run_id": run_id, "name": "invented", "completed_at": 61.0})
 
 
 def trial(implementation: str, process: int, throughput: float, *, test_type: str = "json", load: Load = JSON) -> Trial:
-    """Return a trial of one second."""
+    """Return a one-second trial."""
     return runs.trial(implementation, throughput, process, test_type=test_type, load=load)
 
 
 def trials() -> list[Trial]:
-    """Return two trials of each cell. ``slow`` had errors at the highest number of queries."""
+    """Return two trials per cell. The trials of ``slow`` contain errors at the highest number of queries."""
     recorded = []
     for implementation, factor in (("fast", 2.0), ("slow", 1.0)):
         for test_type, loads in LOADS.items():
@@ -68,7 +68,7 @@ def verdict(
 def stored(
     folder: Path, info: RunInfo, trials: Sequence[Trial], verdicts: Iterable[VerificationRecord] = ()
 ) -> RunStore:
-    """Write a run with these trials and their processes."""
+    """Write a run with these trials and the processes that they belong to."""
     store = RunStore(folder, started_at=0.0)
     store.write_info(info)
     for one in trials:

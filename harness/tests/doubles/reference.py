@@ -1,7 +1,7 @@
 """The reference server: a plain implementation of all test types in docs/requirements.md, with overridable steps.
 
-It uses a thread for each connection, raw sockets and psycopg. A rogue replaces a method. Each step at which
-implementations make mistakes is therefore a method, such as drawing ids, encoding a row as JSON, or framing bytes.
+It uses raw sockets, psycopg and a thread per connection. Rogues replace methods. Therefore each step at which
+implementations make mistakes is a method, for example drawing ids, encoding a row as JSON, or framing bytes.
 """
 
 import html
@@ -45,7 +45,7 @@ DatabaseConnection = psycopg.Connection
 
 
 class ReferenceServer(HttpDouble):
-    """A server for all test types. Test types that return rows need a database."""
+    """A server for all test types. Test types that return rows need a database; fan-out needs ``upstream``."""
 
     pool_size: ClassVar = POOL_SIZE
     urls: ClassVar[Mapping[str, str]] = URLS
@@ -132,7 +132,7 @@ class ReferenceServer(HttpDouble):
         return self.encode_json({"calls": count, "sum": sum(self.call() for _ in range(count))})
 
     def call(self) -> int:
-        """Call the upstream server once, over a keep-alive connection of this thread."""
+        """Call the upstream server once, over this thread's keep-alive connection."""
         address = urlsplit(self.upstream or "")
         connection: http.client.HTTPConnection | None = getattr(self._upstream_connections, "connection", None)
         if connection is None:

@@ -1,4 +1,4 @@
-"""Create Git repositories that have hostile content or configuration and can belong to any account."""
+"""Creates Git repositories with hostile content or configuration, owned by any account."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ TOML = '[service]\nstart = "./shop"\n[[request]]\nname = "a"\npath = "/"\n'
 
 
 def git(folder: Path, *words: str, text: str = "") -> str:
-    """Run git as the author of a repository, and return the output."""
+    """Run git in a repository with a fixed author, and return the output."""
     author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*"]
     command = ["git", *author, "-C", str(folder), *words]
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -33,7 +33,7 @@ def repository(folder: Path, **files: str) -> Path:
 
 
 def tree(folder: Path, *lines: str) -> str:
-    """Commit a tree that no checkout can create, built from input lines of git mktree; return the commit."""
+    """Commit a tree that ``git add`` could not create, from lines for ``git mktree``; return the commit."""
     made = git(folder, "mktree", "--missing", text="".join(f"{line}\n" for line in lines))
     return git(folder, "commit-tree", made, "-m", "odd", "-p", "HEAD")
 
@@ -58,7 +58,7 @@ def let_others_enter(folder: Path) -> None:
 
 
 def witness(folder: Path) -> tuple[Path, Path]:
-    """Create a program that creates a file when it runs; return the paths of the program and of the file."""
+    """Create a program that records its UID in a file; return the paths of the program and the file."""
     program, ran = folder / "spy", folder / "ran"
     program.write_text(f'#!/bin/sh\nid -u >> "{ran}"\ncat\n', encoding="utf-8")
     program.chmod(0o755)

@@ -36,7 +36,7 @@ ORDER_USE_CASES = (
 
 
 def write_records(folder: Path, records: RunRecords) -> None:
-    """Write all files of a run, the ranking, and logs of builds and processes."""
+    """Write all files of a run, including the ranking and the logs of builds and processes."""
     lines: dict[str, Sequence[Record]] = {
         "trials": records.trials, "processes": records.processes, "verdicts": records.verdicts
     }  # fmt: skip
@@ -58,7 +58,7 @@ def write_records(folder: Path, records: RunRecords) -> None:
 
 @cache
 def four() -> RunRecords:
-    """Return four implementations x six test types x three processes x two rounds. es4x fails one verification."""
+    """Return a run: 4 implementations x 6 test types x 3 processes x 2 rounds. es4x fails one verification."""
     return simulated(invented.SPEEDS, failing=FAILING)
 
 
@@ -69,12 +69,12 @@ def small(results: Path, run_id: str = "20250615-small", *, started_at: float = 
 
 
 def second(results: Path) -> None:
-    """Write the same run, a week later."""
+    """Write the same run with dates a week later."""
     small(results, "20250622-second", started_at=EPOCH + 604_800)
 
 
 def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> None:
-    """Write ``count`` implementations x 7 test types x 3 processes, with few windows."""
+    """Write a run with ``count`` implementations x 7 test types x 3 processes, and few windows per trial."""
     dice = random.Random(11)
     columns = (
         ["Java", "Go", "Rust", "C#", "JavaScript", "Python", "PHP", "Ruby", "Kotlin", "Scala", "C++", "Elixir"],
@@ -122,7 +122,7 @@ def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
 
 
 def order_latency(median: float) -> Latency:
-    """Return the latency of about a thousand responses. The maximum is three times the median."""
+    """Return a latency distribution of about a thousand responses, with a maximum of three times the median."""
     return Latency(
         basis="open-loop, intended send time",
         mean=median,
@@ -188,7 +188,7 @@ def orders(results: Path, processes: int = 4) -> None:
             tried = [
                 (capacity, 0.01),
                 (1.04 * capacity, 2 * GOAL.seconds),
-            ]  # meets the goal, and misses it slightly above
+            ]  # the goal is met at the capacity, and missed slightly above it
             for factor, median in tried if position < 3 or process else tried[:1]:
                 trials.append(order_trial(item.name, process, factor, median, purpose="search"))
     started = [process_of(item.name, process) for process in range(processes) for item in items]
@@ -198,7 +198,7 @@ def orders(results: Path, processes: int = 4) -> None:
 
 
 def techempower(path: Path) -> None:
-    """Write a results.json with TechEmpower's keys, for one process of each implementation."""
+    """Write a results.json with TechEmpower's keys, from one process per implementation."""
     speeds = {"gemini": 1.4, "undertow": 1.9, "flask": 0.15}
     items = [implementation((name, "Java", "None", "None", "MySQL", "Raw", "Micro")) for name in speeds]
     one = simulated({"one": 1.0}, ("json", "db"), processes=1)
@@ -207,7 +207,7 @@ def techempower(path: Path) -> None:
 
 
 def scores(path: Path) -> None:
-    """Write rankings for tests of the page's arithmetic: of a whole run, and of a subset of its test types."""
+    """Write two rankings, of a complete run and of some of its test types, to test the page's arithmetic."""
     chosen = ("json", "fortune")
     items = [implementation(row) for row in invented.REAL]
     whole = finished(simulated(invented.SPEEDS, processes=4, failing=FAILING), "fixture", items, started_at=0.0)
@@ -223,7 +223,7 @@ def scores(path: Path) -> None:
 
 
 def main() -> None:
-    """Write the runs that the arguments name."""
+    """Write the runs named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
     parser.add_argument("runs", nargs="*", default=["small", "second", "hostile", "techempower"])

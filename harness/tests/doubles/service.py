@@ -1,4 +1,4 @@
-"""A small service with a catalogue of items, and the declared requests. ``wrong`` changes the replies."""
+"""A small service with a catalogue of items, and the requests that its tfb.toml would declare."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ def unchanged(_: ReceivedRequest, reply: Reply) -> Reply:
 
 
 class ServiceDouble(ReferenceServer):
-    """The service's server. If ``when_busy`` is set, ``wrong`` applies only beyond verification's connections."""
+    """The service's server. ``wrong`` changes replies; if ``when_busy`` is set, only under load."""
 
     def __init__(
         self,
@@ -94,5 +94,5 @@ class ServiceDouble(ReferenceServer):
         return wrong(request, right(request))
 
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
-        """Let fields of the reply replace the server's fields, and do not announce that the connection will close."""
+        """Let the reply's fields replace the server's fields, and omit ``Connection: close``."""
         return list(dict(super().headers(replace(reply, close=False))).items())

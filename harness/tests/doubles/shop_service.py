@@ -71,7 +71,7 @@ BOTH = (("slow", "/slow"), ("quick", "/quick"))
 
 
 def shop_repository(folder: Path) -> Path:
-    """Create a repository in a folder. Base declares both requests."""
+    """Create the service's repository below ``folder``. Base declares both requests."""
     let_others_enter(folder)
     return repository(folder / "shop", tfb__toml=toml(*BOTH), server__py=SERVER)
 

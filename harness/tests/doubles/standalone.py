@@ -1,4 +1,4 @@
-"""Writes the folder of an implementation that needs only Python, for installed copies of tfb that lack this package."""
+"""Writes implementation folders that need only Python, for installed copies of tfb, which lack this package."""
 
 import json
 from pathlib import Path

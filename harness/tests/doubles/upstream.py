@@ -1,4 +1,4 @@
-"""An upstream server in the test's process, which responds with random integers and counts them."""
+"""An upstream server in the test's process that responds with random integers and records them."""
 
 import random
 import time

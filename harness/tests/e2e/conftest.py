@@ -1,4 +1,4 @@
-"""Fixtures for end-to-end tests: a real smoke run for each runtime, which all tests share."""
+"""Fixtures for end-to-end tests. All tests share a real smoke run per runtime."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class Finished:
 
 
 def left() -> float:
-    """Return the seconds that remain until the deadline for starting tests marked ``every``."""
+    """Return how many seconds remain until tests marked ``every`` may no longer start."""
     return float(os.environ.get(DEADLINE_VARIABLE) or "inf") - time.time()
 
 
@@ -50,7 +50,7 @@ def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -
 
 
 def require_tools(*names: str) -> None:
-    """Skip the test if an implementation needs a tool that is missing."""
+    """Skip the test if the named implementations need a missing tool."""
     needs = requirements.tool_requirements(
         select_implementations(scan_folders(), Selection(test=names)), own_database=True
     )

@@ -1,5 +1,5 @@
-# Answers json and plaintext, a process a connection, slowly enough to leave the CPU to whoever watches; the argument is a
-# way to break.
+# Serves json and plaintext with one process per connection, slowly enough to leave CPU time to the test. The argument
+# selects a fault.
 use strict;
 use IO::Socket::INET;
 use POSIX qw(strftime);

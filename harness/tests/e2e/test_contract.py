@@ -1,4 +1,4 @@
-"""Responses of the core implementations while the database is down or a query or the upstream service fails."""
+"""Responses of the core implementations while the database is down, a query fails or the upstream service fails."""
 
 import contextlib
 import http.client
@@ -22,12 +22,12 @@ NAMES = ("es4x", "express", "resteasy", "vertx-web")
 WITHOUT_DATABASE = ("/json", "/plaintext", "/delay")
 WORLD = ("/db", "/queries?queries=2", "/updates?queries=2")
 WITH_DATABASE = (*WORLD, "/fortunes")
-PATIENCE_SECONDS = 30.0  # time limit of a recovery, which takes at most two seconds on an idle machine
+PATIENCE_SECONDS = 30.0  # time limit for a recovery, which takes at most two seconds on an idle machine
 READY_SECONDS = 240.0  # time limit for starting four servers on a busy machine
 
 
 class StartedServers:
-    """The core servers, a database and an upstream service. ``at_start`` has statuses from before the database ran."""
+    """The core servers, a database and an upstream service. ``at_start``: statuses before the database was started."""
 
     def __init__(self, database: EmbeddedDatabase, upstream: FakeUpstream, servers: Mapping[str, Server]) -> None:
         self.database = database
@@ -49,7 +49,7 @@ class StartedServers:
             return connection.getresponse().status
 
     def recovers(self, *names: str) -> None:
-        """Require that each of the servers recovers on every route."""
+        """Require that each named server recovers on every route within PATIENCE_SECONDS."""
         for name in names:
             until = time.monotonic() + PATIENCE_SECONDS
             while (found := self.statuses(name)) != HEALTHY:
@@ -57,7 +57,7 @@ class StartedServers:
                 time.sleep(0.1)
 
     def statuses(self, name: str) -> dict[str, int]:
-        """Return the status of each route of a server."""
+        """Return the status of each of a server's routes."""
         return {path: self.status(name, path) for path in (*WITHOUT_DATABASE, *WITH_DATABASE)}
 
 
@@ -86,7 +86,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
             assert build.status == "ok", build.reason
         database = stack.enter_context(embedded_database(postgres, work / "database.log"))
         database.close()
-        # Accepts connections, but never responds.
+        # While the servers start, the database's port accepts connections but never responds.
         with socket.create_server((database.address.host, database.address.port)):
             servers = {
                 name: stack.enter_context(

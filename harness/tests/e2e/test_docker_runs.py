@@ -17,7 +17,7 @@ from harness.tests.scene import PROGRAM, CommandResult, Scene, docker, new_scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(600)]
 
-BUILD_SECONDS = 12  # replaces the usual limit of an hour
+BUILD_SECONDS = 12  # time limit for builds, instead of the usual hour
 MEMORY_MIB = 48
 UPSTREAM = "FROM debian:trixie-slim\nCOPY server.pl /\nENV HOST=0.0.0.0 PORT=3000\n"
 QUICK_BUILDS = f"import harness.runtime.docker as docker\ndocker.BUILD_SECONDS = {BUILD_SECONDS}\n{PROGRAM}"
@@ -25,7 +25,7 @@ QUICK_BUILDS = f"import harness.runtime.docker as docker\ndocker.BUILD_SECONDS =
 
 @pytest.fixture(scope="module", autouse=True)
 def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Build images that need more than BUILD_SECONDS in advance. Remove the tests' images afterwards."""
+    """Build in advance those images that take longer than BUILD_SECONDS. Remove the tests' images afterwards."""
     words = ("--type", "json", "--profile", "smoke", "--duration", "1", "--runtime", "docker")
     completed = tfb("run", "express", *words, "--results", str(tmp_path_factory.mktemp("results")))
     assert completed.returncode == 0, completed.stderr
@@ -36,7 +36,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def gallery() -> Iterator[Scene]:
-    """Run all misbehaving images together with a well-behaved image."""
+    """Run all misbehaving images together with a well-behaved image. Yield the finished run's folder."""
     with new_scene() as scene:
         for name in ("good", "exits-at-once", "never-listens", "out-of-memory", "dies-under-load"):
             scene.image(f"e2e-{name}", name)
@@ -82,7 +82,7 @@ def test_the_image_of_a_good_build_is_recorded(gallery: Scene) -> None:
 
 
 def struck(scene: Scene, strike: Callable[["subprocess.Popen[bytes]"], object]) -> CommandResult:
-    """Start a run, disturb it under load, and require that no container remains."""
+    """Start a run, call ``strike`` during a load, and require that no container remains."""
     scene.image("e2e-one")
     answer = scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), strike)
     assert scene.containers() == []
@@ -102,7 +102,7 @@ def test_an_interrupted_run_leaves_no_container(scene: Scene, number: signal.Sig
 
 
 def test_clean_removes_containers_of_killed_runs(scene: Scene) -> None:
-    """Clean removes the containers of a killed run, but keeps the containers of an active run."""
+    """``./tfb clean`` removes a killed run's containers, but keeps an active run's."""
     scene.image("e2e-one")
     labels = ("--label", f"{RUN_LABEL}=alive", "--label", f"{OWNER_LABEL}={ownership.own_identity()}")
     scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), lambda run: run.kill())
@@ -148,7 +148,7 @@ def test_images_are_rebuilt_only_when_sources_change(scene: Scene) -> None:
 
 
 def test_verify_rejects_root_and_ignored_sigterm(scene: Scene) -> None:
-    """The second implementation runs unprivileged and stops on SIGTERM, so it passes."""
+    """The other implementation, e2e-good, runs unprivileged and stops on SIGTERM, so it passes."""
     scene.image("e2e-good")
     stubborn = json.dumps(["sh", "-c", "trap '' TERM; perl /server.pl; true"])
     scene.image("e2e-root", dockerfile=f"FROM debian:trixie-slim\nCOPY server.pl /\nCMD {stubborn}\n")
@@ -167,7 +167,7 @@ def test_verify_rejects_root_and_ignored_sigterm(scene: Scene) -> None:
 
 
 def test_upstream_folders_reach_the_database_by_name(scene: Scene) -> None:
-    """The folder uses a separate port and has no local block, like the folders in TechEmpower's repository."""
+    """Like folders in TechEmpower's repository, this folder chooses its own port and has no ``local`` block."""
     name, entry = "e2e-upstream", {"language": "Perl", "json_url": "/json", "port": 3000, "database": "postgres"}
     starts = "getent hosts tfb-database && exec perl /server.pl"
     scene.image(name, dockerfile=f"{UPSTREAM}CMD {json.dumps(['sh', '-c', starts])}\n")

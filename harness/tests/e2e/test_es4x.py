@@ -1,4 +1,4 @@
-"""ES4X refuses to start without the optimising compiler."""
+"""ES4X must not start without the optimising compiler."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def test_it_refuses_to_start_on_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A normal start compiles a function with the second-tier compiler before the server listens."""
+    """Before it listens, the server checks that the second-tier compiler can compile a function."""
     implementation = next(i for i in scan_folders().implementations if i.name == "es4x")
     runtime = LocalRuntime(work=tmp_path)
     build = runtime.build(implementation, tmp_path / "build.log")

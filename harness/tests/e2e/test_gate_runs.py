@@ -1,4 +1,4 @@
-"""./tfb compare on a real service: a git repository, processes, and a server based on the standard library."""
+"""``./tfb compare`` on a real service: real processes and a small Python server in a git repository."""
 
 import json
 import os
@@ -141,7 +141,7 @@ def test_a_broken_head_is_explained_and_cleaned_up(shop: Path, old: str, new: st
 
 
 def _of(process: psutil.Process) -> str | None:
-    """Return the service folder that a process belongs to."""
+    """Return the service folder of a process (the variable SHOP), if any."""
     try:
         return process.environ().get("SHOP")
     except psutil.Error:
@@ -244,7 +244,7 @@ services:
 
 
 def of_engine() -> list[str]:
-    """Return the engine's containers and images that belong to sides."""
+    """Return the IDs of the engine's containers, and of the images built for sides."""
     listings = (["ps", "--all"], ["image", "ls", "--filter", "reference=tfb-*-base*"])
     return [subprocess.check_output(["docker", *each, "--quiet"], text=True) for each in listings]
 

@@ -1,8 +1,8 @@
 """Every other implementation passes verification on the local runtime within the time limit of the check.
 
 The smoke run (test_smoke) measures the core implementations. With ``./tfb check --all``, it measures all
-implementations in Docker. Verification measures nothing, so folders are verified in parallel. The variants of a folder
-share a build and are therefore verified in sequence. Folders with the most variants are verified first.
+implementations in Docker. Verification measures nothing, so folders are verified in parallel. A folder's variants share
+a build, so they are verified in sequence. Folders with the most variants are verified first.
 """
 
 import json
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.every, pytest.mark.timeout(1200)]
 
 KNOWN = scan_folders().implementations
 LONGEST = 1200.0  # time limit in seconds for a complete build and all checks
-LAST = 180.0  # seconds for tests that start just before the check's deadline
+LAST = 180.0  # extra seconds after the check's deadline, for tests that start just before it
 
 
 def by_folder(implementations: Sequence[Implementation]) -> list[Implementation]:
@@ -30,7 +30,7 @@ def by_folder(implementations: Sequence[Implementation]) -> list[Implementation]
 
 
 OTHERS = [
-    pytest.param(one.name, id=f"{one.name}@{one.folder.name}")  # the suffix is a group of harness/tests/distribution.py
+    pytest.param(one.name, id=f"{one.name}@{one.folder.name}")  # the suffix is a group (harness/tests/distribution.py)
     for one in by_folder([one for one in KNOWN if not one.is_core and not one.is_broken])
 ]
 

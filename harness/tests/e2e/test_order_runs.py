@@ -1,4 +1,4 @@
-"""A real run of the order service: verification, several arrival rates, and responses compared with table rows."""
+"""A real run of the order service: verification, loads at several arrival rates, and a comparison with table rows."""
 
 import json
 from pathlib import Path

@@ -55,7 +55,7 @@ def test_windows_add_up_to_the_trial(run: Finished) -> None:
         if not responses:
             without.append(trial.id)
             continue
-        # Requests in flight at the end of the load are not counted.
+        # Requests in flight at the end of the load are sent but not counted as responses.
         under_way = trial.load.connections * trial.load.depth
         assert sum(responses) <= trial.requests * 1.02 + under_way, trial.id
         whole = sum(window.duration for window in trial.windows) / trial.duration

@@ -1,4 +1,4 @@
-"""The wheel is built, installed into an empty environment by the action's step, and used outside the clone."""
+"""The wheel is built, installed into an empty environment by the GitHub action's step, and used outside the clone."""
 
 import itertools
 import os
@@ -44,7 +44,7 @@ def sh(text: str, folder: Path, environment: Mapping[str, str]) -> subprocess.Co
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Install the wheel, and return the environment, in which RUNNER_TEMP is the folder of the installation."""
+    """Install the wheel; return environment variables in which RUNNER_TEMP is the installation folder."""
     folder = tmp_path_factory.mktemp("installed")
     environment = {
         **{name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "npm_", "CARGO"))},
@@ -105,11 +105,11 @@ IMAGE = "tfb-test/tfb"
 
 @pytest.fixture(scope="module")
 def image(installed: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Build the image of a release with two small implementations, yield its name, and remove it."""
+    """Build a release image with two small implementations, yield its name, and remove it."""
     context = tmp_path_factory.mktemp("context")
     write_implementations(context / "frameworks", "one", "two")
     shutil.copy(REPOSITORY / "requirements.lock", context)
-    # Without git, the wheel does not record uncommitted changes, which would prevent a merge.
+    # Without git, the wheel does not record uncommitted changes. Runs that record such changes cannot be merged.
     wheel = 'GIT_DIR=/nonexistent "$RUNNER_TEMP/tfb/bin/pip" wheel -q --no-deps --no-build-isolation -w dist '
     dockerfile = REPOSITORY / "docker" / "tfb.dockerfile"
     build = f'docker build --quiet --network host --tag {IMAGE} --file "{dockerfile}" .'
@@ -120,7 +120,7 @@ def image(installed: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
 
 
 def completed_index(image: str, index: int, volume: Path) -> subprocess.CompletedProcess[str]:
-    """Run the pod of a completion index as the manifest describes it, with a short profile."""
+    """Run the container that the manifest describes for a completion index, with a short profile."""
     manifest = (TOOLSET / "fleet" / "kubernetes.yaml").read_text(encoding="utf-8")
     pod: dict[str, Any] = yaml.safe_load(manifest)["spec"]["template"]["spec"]
     (container,), (claimed,) = pod["containers"], pod["volumes"]

@@ -9,5 +9,5 @@ from harness.experiment import observe
 
 @pytest.fixture(autouse=True)
 def no_priority(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the thread priority unchanged, because simulated loads do not need real-time priority."""
+    """Disable real-time priority, which simulated loads do not need."""
     monkeypatch.setattr(observe, "realtime_priority", nullcontext)

@@ -1,4 +1,4 @@
-"""Servers for tests of load generators: scripted servers that record requests, and the toolset's reference server."""
+"""Servers for testing load generators: scripted servers that record requests, and the toolset's servers."""
 
 import json
 import socket
@@ -15,9 +15,9 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class ScriptedServer(ReferenceServer):
-    """A server that calls ``answer`` with the request's number on its connection, and sends the returned bytes.
+    """A server that sends the bytes returned by ``answer``, which receives the request's number on the connection.
 
-    None sends no response, and empty bytes close the connection.
+    If ``answer`` returns None, no response is sent; if it returns empty bytes, the connection is closed.
     """
 
     def __init__(self, answer: Callable[[int], bytes | None] = lambda _: OK) -> None:
@@ -46,7 +46,7 @@ class ScriptedServer(ReferenceServer):
 
 @contextmanager
 def tool(program: Path, *arguments: str) -> Iterator[tuple[int, Callable[[str], dict[str, Any] | None]]]:
-    """Start a server of the toolset; yield the port and a function that sends a command to the server."""
+    """Start a server from the toolset; yield the port and a function that sends a command to the server."""
     server = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     stdin, stdout = server.stdin, server.stdout
 

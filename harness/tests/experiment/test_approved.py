@@ -53,7 +53,7 @@ APPROVED: dict[str, tuple[dict[str, Behaviour], Profile, tuple[str, ...]]] = {
 
 
 def describe_records(records: RunRecords) -> dict[str, Any]:
-    """Return all trials in order, and the essential fields of the first trial of each kind."""
+    """Return the ids of all trials in order, and the essential fields of the first trial of each kind."""
     kinds: dict[str, Trial] = {}
     for trial in records.trials:
         source = trial.implementation if trial.purpose == "measure" else trial.purpose
@@ -70,7 +70,7 @@ def describe_records(records: RunRecords) -> dict[str, Any]:
 
 
 def describe_trial(trial: Trial) -> dict[str, Any]:
-    """Return the recorded fields of a trial, without time series and without passed validity checks."""
+    """Return a trial's recorded fields, without time series or passed validity checks."""
     fields: dict[str, Any] = json.loads(trial.without_histograms().to_json())
     for field in ("windows", "command", "id", "arrivals", "started_at", "process", "round"):
         fields.pop(field, None)
@@ -103,7 +103,7 @@ def test_a_run_is_recorded_as_approved(name: str, tmp_path: Path) -> None:
     )
 
 
-# A server with rare events.
+# A server on which rare events occur, for example late connections, throttling and wrong statuses.
 WORN = Behaviour(
     request_bytes=120.0, connects_after=1.2, other_connections=3, throttled=0.01, threads=7, status_errors=0.01
 )
@@ -127,7 +127,7 @@ def troubled(folder: Path) -> FakeRun:
 
 
 def on_machines(folder: Path) -> FakeRun:
-    """Return a run with two client machines. Some observations of the servers are unknown."""
+    """Return a run with two client machines, and with unknown socket counters for a server."""
     profile = profiles.load_profile("smoke").model_copy(update={"duration_seconds": 3.0})
     world = FakeWorld(talks=True, database_cpus=0.25)
     fake = FakeRun(folder, {"worn": WORN, "unseen": Behaviour(sockets=False)}, profile, ("json",), world=world)
@@ -136,7 +136,7 @@ def on_machines(folder: Path) -> FakeRun:
 
 
 def of_cells(folder: Path) -> FakeRun:
-    """Return a run of the cells of a claim: two copies share a database and use one of two CPUs."""
+    """Return a run of a claim's cells: two copies of the implementation share a database and use one of two CPUs."""
     copy = ControlCopy(suffix="@base", frameworks=(folder / "frameworks",))
     options = {"cells": CELLS, "control_copy": copy, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
@@ -166,7 +166,7 @@ def of_a_service(folder: Path) -> FakeRun:
 
 
 def whose_database_ends(folder: Path) -> FakeRun:
-    """Return a run in which the database dies during the loads."""
+    """Return a run in which the database crashes during the loads."""
     servers = {"a": Behaviour(), "b": Behaviour()}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
     fake = FakeRun(folder, servers, profile, world=FakeWorld(talks=True))
@@ -183,7 +183,7 @@ def brief(trial: Trial) -> str:
 
 
 def observations(trial: Trial) -> list[str]:
-    """Return all observations of a trial, with a line for each server, window and client."""
+    """Return all observations of a trial, with a line for the server, each window and each client."""
     parts = (trial.server, *trial.windows, *trial.clients)
     beside = ("cpu_per_request", "database_cpu_seconds", "link_share", "responses_per_request", "connections")
     lines = [

@@ -1,4 +1,4 @@
-"""The steps of each design, and how designs react to results."""
+"""The steps that each design yields, and the reactions of designs to results."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +52,7 @@ def steps_of(
     plan: Plan, instead: Callable[[Step], StepResult | None] = lambda _: None, seed: int = 1,
     trial_changes: Callable[[Measure], Mapping[str, object]] = lambda _: {},
 ) -> list[Step]:  # fmt: skip
-    """Return the steps of a design. Results are predicted, except for the results and trial fields that are given."""
+    """Return a design's steps. ``instead`` and ``trial_changes`` override the predicted results and trial fields."""
     recorded: list[Step] = []
 
     class Answers(Prediction):
@@ -85,7 +85,7 @@ def short(name: str = "quick", **interleaved: object) -> Profile:
 
 
 def gate(*kinds: str, seconds: float = 240.0) -> Plan:
-    """Return a plan of the regression gate with three sides and the given requests; default: a single request."""
+    """Return a plan for the regression gate with three sides and the given requests (default: a single one)."""
     if "gate" not in Extensions[object]("designs").names():
         pytest.skip("needs harness/extras/gate")
     plan = plan_of("abc", short("gate", time_seconds=seconds))
@@ -141,7 +141,7 @@ if "gate" in Extensions[object]("designs").names():
 
 
 def answer(step: Step) -> StepResult | None:
-    """Return a failure for the steps that fail in the approved plans."""
+    """Return the result of a step that fails or partly fails in the approved plans, or None."""
     match step:
         case Start(process=Process("c", 0)):
             return Done(test_types=frozenset({"json"}))
@@ -161,7 +161,7 @@ def answer(step: Step) -> StepResult | None:
 
 
 def says(step: Measure) -> dict[str, object]:
-    """Return changes to trials: server ``a`` is slow, the other servers reach the latency goal at 3,000 requests/s."""
+    """Return changes to trials: server ``a`` is slow; the others meet the latency goal up to 3,000 requests/s."""
     cell = step.cell
     if isinstance(cell.load, OpenLoop):
         late = cell.load.rate / 2 if cell.load.rate > 3_000 else 0
@@ -223,7 +223,7 @@ def test_all_sides_get_the_rate_of_the_slowest() -> None:
         [s.seconds for s in loads if isinstance(s.cell.load, ClosedLoop) and s.cell.process.number == n]
         for n in range(2)
     )
-    # Later processes do not set the rate, so their closed loops are shorter.
+    # The first process's closed loops set the rate, so later processes run shorter closed loops.
     assert later == [seconds / 2 for seconds in first]
     at_rate = Counter(step.cell.process for step in loads if isinstance(step.cell.load, OpenLoop))
     assert {process.implementation for process in at_rate} == set("abc")
@@ -285,7 +285,7 @@ def test_a_rate_missed_by_several_sides_is_lowered(late: str, lowered: bool) -> 
     ids=["one side", "all sides", "twice", "one connection", "always late"],
 )
 def test_late_responses_reduce_the_connections_of_all_sides(slow: str, most: int, used: list[int]) -> None:
-    """``used`` lists the numbers of connections in the order in which the design uses them."""
+    """``used`` lists the numbers of connections that the design tries, in order."""
 
     def trial_changes(step: Measure) -> dict[str, object]:
         if step.cell.process.implementation in slow and step.cell.load.connections > most:
@@ -318,7 +318,7 @@ LATE = ValidityCheck(name="timeouts", outcome=Outcome.FAIL, value=3.0, threshold
 
 @pytest.mark.parametrize(("throughput", "connections"), [(100.0, 8), (1.7, 3), (0.8, 1), (0.0, 1)])
 def test_the_throughput_limits_reduced_connections(throughput: float, connections: int) -> None:
-    """An overloaded server shows how many requests it answers in time. Every process repeats its closed loop."""
+    """The reduced number of connections depends on how many requests the overloaded server answers in time."""
 
     def trial_changes(step: Measure) -> dict[str, object]:
         if step.cell.load.connections == 32:
@@ -355,7 +355,7 @@ def test_refused_connections_reduce_the_connections() -> None:
 
 @pytest.mark.parametrize(("start", "seconds", "expected"), [(1.0, 240.0, 5), (20.0, 300.0, 3), (200.0, 240.0, 1)])
 def test_slow_starts_make_processes_fewer(start: float, seconds: float, expected: int) -> None:
-    """Slow starts use part of the session's time limit, so fewer processes fit."""
+    """Slow starts use up part of the time limit, so fewer processes fit."""
     took: list[float] = []
     plan = gate(seconds=seconds)
     plan = replace(plan, profile=processes(plan.profile, 5))
@@ -374,7 +374,7 @@ def test_slow_starts_make_processes_fewer(start: float, seconds: float, expected
 
 
 def test_the_regression_gate_ends_without_a_rate() -> None:
-    """If the closed loops fail, the rate remains unknown."""
+    """The rate of open loops comes from closed loops. If these fail, the rate is unknown, so no open loop runs."""
     failed = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0)
     loads = measured(steps_of(gate(), trial_changes=lambda _: {"validity": (failed,)}))
     assert loads
@@ -394,7 +394,7 @@ def test_the_regression_gate_ends_without_a_side() -> None:
 
 
 def test_a_load_must_leave_time_to_stop_processes() -> None:
-    """Two processes need 8 s of the 50 s, and a load of 1 s needs 1.8 s."""
+    """Stopping two processes takes 8 s of the 50 s, and a load of 1 s takes 1.8 s."""
     cells = {name: Cell(process=Process(name, 0), test_type="json", load=JSON[0]) for name in "abcde"}
     for until, seconds, now, passed in (
         (0.5, 100.0, 40.1, False), (0.5, 100.0, 40.3, True), (1.0, 100.0, 90.3, True), (None, 100.0, 1e9, False),

@@ -1,4 +1,4 @@
-"""How a run ends at the time limit, and how long it measures."""
+"""How a run ends at the time limit, and how much of the time is spent on measurements."""
 
 import json
 from dataclasses import replace
@@ -22,7 +22,7 @@ from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
 
 LATE = "not reached: time was up"
-SHORT = 12.0  # seconds that suffice for the verification of two servers and a few loads
+SHORT = 12.0  # time limit in seconds: enough for the verification of two servers and a few loads
 
 
 def quick(seconds: float, processes: int = 1) -> Profile:
@@ -64,7 +64,7 @@ def test_a_run_without_time_is_incomplete(tmp_path: Path) -> None:
 def test_reports_distinguish_incomplete_from_failed_runs(tmp_path: Path) -> None:
     fake = short(tmp_path)
     outcome = fake.run()
-    assert any(note.startswith("the run is incomplete, because the time was up") for note in outcome.ranking.notes)
+    assert any(note.startswith("the run is incomplete, because time ran out") for note in outcome.ranking.notes)
     reasons = {row.reason for kind in outcome.ranking.test_types.values() for t in kind.tables for row in t.rows}
     assert NOT_REACHED in reasons
     assert any(
@@ -91,7 +91,7 @@ def test_failures_outweigh_cells_without_time(tmp_path: Path) -> None:
 
 
 def test_failed_loads_count_as_tried(tmp_path: Path) -> None:
-    """After two failed loads, a test type gets no further loads. The report does not blame a lack of time."""
+    """After two failed loads, a test type is not loaded again. The report must not blame a lack of time."""
     trouble = dict.fromkeys(range(1, 30), "fails")
     outcome = FakeRun(tmp_path, {"a": Behaviour(trouble=trouble)}, quick(300.0)).run()
     assert outcome.failures
@@ -168,7 +168,7 @@ def test_prediction_and_run_reach_the_same_cells(name: str, tmp_path: Path) -> N
 
 
 def test_a_slow_start_takes_no_measuring_time(tmp_path: Path) -> None:
-    # The run with verification is as long as planned.
+    # Including verification, the run is as long as planned.
     servers = {"fast": Behaviour(), "slow": Behaviour(start_seconds=4.3)}
     usual = FakeRun(tmp_path / "usual", servers, quick(120.0), seed=3)
     alike = usual.run()
@@ -185,7 +185,7 @@ def test_a_slow_start_takes_no_measuring_time(tmp_path: Path) -> None:
 
 def test_slow_verification_takes_no_measuring_time(tmp_path: Path) -> None:
     counts = []
-    for seconds in (2.0, 30.0):  # seconds for HTTP and json; only the first value is planned
+    for seconds in (2.0, 30.0):  # duration of verification; only the first value is within the plan's estimate
         fake = FakeRun(tmp_path / str(seconds), {"a": Behaviour(), "b": Behaviour()}, quick(120.0), seed=3)
         fake.verifier.seconds = seconds
         counts.append(len(fake.run().records.trials))

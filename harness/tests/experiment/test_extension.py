@@ -1,4 +1,4 @@
-"""Complete runs with the extensions that CONTRIBUTING.md and docs/architecture.md describe."""
+"""Complete runs with the example extensions in CONTRIBUTING.md and docs/architecture.md."""
 
 import dataclasses
 import io

@@ -41,7 +41,7 @@ UPSTREAM = FirstUseTask(description="build the upstream service", seconds=30.0, 
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Simulate a machine without a container engine. Yield the set of built programs, which is initially empty."""
+    """Simulate a machine without a container engine. Return the set of built programs, which is initially empty."""
     have: set[str] = set()
     monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: True)
     monkeypatch.setattr(crates, "find_built", lambda crate, _: Path(crate) if crate in have else None)

@@ -1,4 +1,4 @@
-"""Load generators: the command line of a load, and the result from the output of all clients."""
+"""Load generators: the command line for a load, and the result parsed from the output of all clients."""
 
 import base64
 import json
@@ -33,12 +33,23 @@ RUN = LoadRun(
 OPEN = replace(RUN, load=OpenLoop(rate=500.0, connections=64), late_after=0.01)
 PLAYED = replace(RUN, load=Scenario(factor=8, connections=64), use_cases=USE_CASES)
 READY = {"kind": "ready", "ready": True, "connections": 64, "connections_asked": 64, "pid": 5, "now_ns": 1}
-FAULTS = {"connect": 1, "write": 2, "closed": 4, "timeout": 8, "framing": 16, "dropped": 32, "status": 64, "lacking": 0}
+FAULTS = {
+    "connect": 1,
+    "write": 2,
+    "closed": 4,
+    "timeout": 8,
+    "framing": 16,
+    "dropped": 32,
+    "reset": 128,
+    "mismatch": 256,
+    "status": 64,
+    "lacking": 0,
+}
 NO_FAULTS = dict.fromkeys(FAULTS, 0)
 
 
 def times(*cells: tuple[int, int]) -> dict[str, Any]:
-    """Return a distribution of (nanoseconds, count) pairs in the format of the generator."""
+    """Return the distribution given by (nanoseconds, count) pairs in loadgen's output format."""
     count = sum(number for _, number in cells)
     mean = sum(value * number for value, number in cells) / count
     return {
@@ -54,7 +65,7 @@ def times(*cells: tuple[int, int]) -> dict[str, Any]:
 
 
 def total(**changes: object) -> dict[str, Any]:
-    """Return the last output line of an open loop, with changes."""
+    """Return the last line that loadgen prints for an open loop, with changes."""
     return {
         "kind": "total", "loop": "open", "depth": 1, "seconds": 2.0,
         "in_time": {"due": 1007, "received": 998, "successes": 930, "bytes_in": 5000},
@@ -143,7 +154,7 @@ USE_CASE = {"use_case": "shop", "due": 40, "done": 36, "failed": 3, "unfinished"
 
 
 def played(**changes: object) -> dict[str, Any]:
-    """Return the last output line of a scenario, with changes."""
+    """Return the last line that loadgen prints for a scenario, with changes."""
     in_time = {"received": 74, "successes": 72, "bytes_in": 9000, "due": 76}
     counts: dict[str, Any] = {"due": 77, "sent": 77, "received": 76, "successes": 73, "unsent": 0, "unfinished": 1}
     parts = {"operations": OPERATIONS, "use_cases": [USE_CASE]}
@@ -161,7 +172,7 @@ LINE: dict[str, Any] = {
 
 
 def lines(*changes: Mapping[str, object]) -> str:
-    """Return the output of wrk on several clients, with a line for each client."""
+    """Return wrk's output from several clients, with a line per client."""
     return "Running 15s test\n" + "\n".join(json.dumps({**LINE, **each}) for each in changes)
 
 
@@ -189,7 +200,7 @@ OUTPUTS: dict[str, tuple[Loadgen | Wrk, LoadRun, str]] = {
 
 
 def shorten(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a result in which latencies, request counts and parts are abbreviated."""
+    """Abbreviate a JSON object of a result, such as a latency distribution; used as ``object_hook``."""
     if "basis" in document:
         figures = [f"{key} {document[key]:.7g}" for key in ("mean", "stdev", "min", "max")]
         figures += [f"p{point} {document['percentiles'][point]:.7g}" for point in ("50", "99")]
@@ -203,7 +214,7 @@ def shorten(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_results_match_approved_ones() -> None:
-    """Approve the first document of each kind, and the differences of the other documents from the first."""
+    """Compare the first result of each kind with the approved file; for other results, only compare the differences."""
     results = {
         name: json.loads(generator.result(run, text).model_dump_json(), object_hook=shorten)
         for name, (generator, run, text) in OUTPUTS.items()

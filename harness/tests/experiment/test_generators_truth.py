@@ -1,13 +1,12 @@
 """Measured latency matches the server's record, at fixed rates and in scenarios, even if the server stalls.
 
 At a fixed rate, the intended send times follow from the rate, and the server records when it responds. The differences
-are the true latencies, without any information from the generator. In a scenario, the generator reports the times of
-arrivals. The number of arrivals shows that they do not depend on the server: a stall must not reduce it, as coordinated
-omission would.
+are the true latencies, without any information from the generator. In a scenario, the generator reports when use cases
+arrive. Arrivals must not depend on the server: coordinated omission would reduce their number during a stall.
 
-A busy machine adds latency that the server cannot record. The kernel reports this time as run-queue wait and steal. A
-single matching load is sufficient, because a wrong generator is always wrong. On a quiet machine, a difference is a
-failure. If the machine was never quiet, the test is skipped.
+A busy machine adds latency that the server cannot record. The kernel reports this time as run-queue wait and steal.
+A single load with matching latency is sufficient, because a wrong generator is always wrong. If no load matches, the
+test fails if the machine was quiet during a load, and is skipped otherwise.
 """
 
 import json
@@ -41,18 +40,19 @@ pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None,
 MS = 1_000_000
 FLOOR_MS = 0.3  # maximum time between the server's write and the generator's read
 RATE = 500
-# Share of the load during which the generator may wait for a CPU. More than 1 % of late responses would change p99.
+# Maximum share of a load during which the generator waits for a CPU. If more than 1 % of responses were late, p99 would
+# change.
 QUIET_SHARE = 0.01
 ATTEMPTS = 4
 
 
 def percentile(times: Sequence[float], point: float) -> float:
-    """Return a percentile of times in ascending order."""
+    """Return a percentile of ``times``, which are in ascending order."""
     return times[min(len(times) - 1, int(len(times) * point / 100))]
 
 
 def assert_true(measured: Times | None, times: Sequence[float], *points: str) -> None:
-    """Compare the mean (10 %) and percentiles (3 %) with ascending times in ms, and tolerate the machine's floor."""
+    """Assert that the mean (within 10 %) and percentiles (3 %) match ascending ``times`` in ms, or within FLOOR_MS."""
     assert measured is not None
     assert measured.count == len(times)
     assert measured.mean_ns / MS == pytest.approx(statistics.fmean(times), rel=0.10, abs=FLOOR_MS), "mean"
@@ -61,11 +61,11 @@ def assert_true(measured: Times | None, times: Sequence[float], *points: str) ->
         assert measured.percentiles_ns[point] / MS == pytest.approx(true, rel=0.03, abs=FLOOR_MS), f"p{point}"
 
 
-# ---- loads at a rate -------------------------------------------------------------------------------------------------
+# ---- loads at a fixed rate -------------------------------------------------------------------------------------------
 
 
 class DelayCase(NamedTuple):
-    """The delays of a server, the length of the load, and the expected mean latency."""
+    """A server's delay options, the load's duration, and the expected mean latency."""
 
     server: tuple[str, ...]
     seconds: int
@@ -80,7 +80,7 @@ CASES = {
 
 
 def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
-    """Run a load; return the total, the maximum number of waiting requests, and the ascending true latencies."""
+    """Run a load; return the totals, the maximum number of waiting requests, and the sorted true latencies."""
     with tool(crates.reference_server_program(), *case.server, "--log", str(log)) as (port, _):
         words = ["--start-at-once", "--connections", "64", "--rate", str(RATE), "--arrivals", "uniform"]
         url = f"http://127.0.0.1:{port}/"
@@ -101,18 +101,18 @@ def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
 
 
 def stolen_seconds() -> float:
-    """Return the stolen CPU seconds since the last boot (proc(5), /proc/stat)."""
+    """Return the CPU seconds stolen by the hypervisor since boot (proc(5), /proc/stat)."""
     return int(Path("/proc/stat").read_text().split(None, 9)[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def judge(name: str, total: Total, backlog_peak: int, truth: Sequence[float]) -> None:
-    """Compare a load with the true latencies."""
+    """Assert that a load's results match the true latencies."""
     assert total.lag is not None
     assert total.unfinished == total.unsent == 0
     assert_true(total.latency, truth, "90", "99")
-    # The server delayed responses as planned.
+    # The server must have delayed responses as planned.
     assert statistics.fmean(truth) == pytest.approx(CASES[name].mean_ms, rel=0.25, abs=FLOOR_MS)
-    # The generator reports little lag.
+    # The generator must report little lag.
     assert total.lag.percentiles_ns["99"] / MS < max(percentile(truth, 99) / 10, FLOOR_MS)
     if name == "stall":  # requests waited for a free connection, which the service time does not include
         assert backlog_peak > RATE / 2
@@ -124,10 +124,10 @@ def judge(name: str, total: Total, backlog_peak: int, truth: Sequence[float]) ->
 
 @pytest.mark.parametrize("name", CASES)
 def test_latency_matches_the_record_of_the_server(name: str, tmp_path: Path) -> None:
-    """Require a single matching load. Without a match, judge the quietest load if the machine was quiet."""
+    """A single matching load is enough. Without a match, judge the quietest load if the machine was quiet."""
     crates.loadgen_program()
     crates.reference_server_program()
-    failed: dict[float, AssertionError] = {}  # by the share of time during which other programs used the machine
+    failed: dict[float, AssertionError] = {}  # share of time during which other programs used the machine -> failure
     for attempt in range(ATTEMPTS):
         stolen = stolen_seconds()
         total, backlog_peak, truth = take(CASES[name], tmp_path / str(attempt))
@@ -156,7 +156,7 @@ class Shop(ScriptedServer):
     def __init__(
         self, *, stall_at: float = 0, stall_seconds: float = 0, refuses: int = 0, closes: int = 0, silent: int = 0
     ) -> None:
-        """Stall once after ``stall_at`` seconds. Fail each n-th creation, and the reads of each n-th order."""
+        """Stall once after ``stall_at`` seconds; respond with an error, close or stay silent for each n-th order."""
         self.told = (stall_at, stall_seconds)
         self.refuses, self.closes, self.silent = refuses, closes, silent
         self.orders = self.first = 0
@@ -193,7 +193,7 @@ class Played(NamedTuple):
     """The result of a scenario."""
 
     total: Total
-    whole: Arrivals  # the arrivals as tfb records them
+    whole: Arrivals  # tfb's record of all arrivals
     arrivals: Sequence[Mapping[str, Any]]
 
 
@@ -221,13 +221,13 @@ def test_a_stall_delays_every_arrival_due_during_it(tmp_path: Path) -> None:
         assert shop.stall is not None
         begin, end = shop.stall
         within = [one for one in played.arrivals if begin < one["came_ns"] < end]
-        # Arrivals continue during the stall (Poisson process).
+        # Arrivals continue during the stall. Their number has a Poisson distribution, hence the tolerance.
         assert len(within) == pytest.approx(rate, abs=5 * rate**0.5)
         create, read_order = played.total.operations
         times = sorted((shop.created[one["order"]] - one["came_ns"]) / MS for one in played.arrivals)
         late = sum(one > 500 for one in times)
         assert late >= rate / 2 - 5 * (rate / 2) ** 0.5 > 16  # more late arrivals than connections
-        # Measured from the send time, only the requests on open connections would be late (coordinated omission).
+        # Measured from the send time, at most one request per connection would be late (coordinated omission).
         assert create.service is not None
         assert create.service.later_than(0.5) <= 16
         assert read_order.latency is not None
@@ -287,7 +287,7 @@ def test_requests_beyond_the_drain_are_unfinished(tmp_path: Path) -> None:
 
 
 def test_a_drain_of_the_timeout_leaves_nothing_unfinished(tmp_path: Path) -> None:
-    """The server is silent shortly before the end of the load, so these requests time out at the end of the drain."""
+    """Shortly before the load ends, the server stops responding, so the last requests time out as the drain ends."""
     first: list[float] = []
 
     def answer(_: int) -> bytes | None:

@@ -1,4 +1,4 @@
-"""``./tfb verify`` reports a verdict for every selected implementation, and starts only the necessary processes."""
+"""``./tfb verify`` reports a verdict for every selected implementation and starts no unnecessary processes."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -76,7 +76,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
 
 
 def lines_of(text: str) -> set[str]:
-    """Return the verdict lines of the output without durations."""
+    """Return the output's verdict lines, without durations."""
     lines = (line.partition("; startup")[0] for line in text.splitlines())
     return {line for line in lines if line.partition(":")[0] in {*SERVERS, "idle"}}
 
@@ -138,7 +138,7 @@ def test_github_annotates_failed_builds(scene: VerifyScene, capsys: pytest.Captu
 
 def test_junit_reports_an_error_without_builds(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
     scene.verify(*SERVERS, verdict_format="junit")
-    root = ElementTree.fromstring(capsys.readouterr().out)  # noqa: S314 - written a moment ago
+    root = ElementTree.fromstring(capsys.readouterr().out)  # noqa: S314 - tfb's own output
     (suite,) = (each for each in root if each.get("name") == "implementations")
     cases = {case.get("name"): case for case in suite}
     assert {case.findtext("system-out") for case in suite} == LINES

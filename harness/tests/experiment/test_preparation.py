@@ -1,4 +1,4 @@
-"""Preparation of a run: selection, rules, warm-up of JIT platforms, builds, and the line that announces the run."""
+"""Preparing a run: selection, rules, warm-up on JIT platforms, builds, and the line that announces the run."""
 
 import json
 from contextlib import nullcontext
@@ -93,7 +93,7 @@ def planned(root: Path, *names: str, **values: Any) -> list[str]:
 
 
 def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
-    """Refusals are reported only for named implementations. Broken files are reported if they may matter."""
+    """Rejections are reported only for implementations named by the user, and broken files only if they may matter."""
     tree(tmp_path)
     plans_without_errors = {
         "all": planned(tmp_path, "all", reverse_order=True),

@@ -1,4 +1,4 @@
-"""The progress of a run on the terminal and in progress.json."""
+"""A run's progress on the terminal and in progress.json."""
 
 import io
 import json
@@ -156,7 +156,7 @@ def test_an_overdue_bar_is_not_full() -> None:
     for elapsed, remaining in ((50.0, 1.0), (52.0, 0.0)):
         view.show(State(stage="building", elapsed=elapsed, remaining=remaining), changed="")
     view.close()
-    green = "\x1b[38;5;70m"  # a finished bar, whose clock stands still
+    green = "\x1b[38;5;70m"  # colour of a finished bar
     assert "longer than expected" in written.getvalue()
     assert green not in written.getvalue()
 

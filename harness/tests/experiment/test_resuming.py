@@ -1,4 +1,4 @@
-"""A run is resumed only with the same setup. Otherwise, the error names the changes."""
+"""A run can be resumed only if the setup is unchanged. Otherwise, the error names the changes."""
 
 import json
 from collections.abc import Callable
@@ -37,7 +37,7 @@ WRONG = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL, message="not
 
 @pytest.fixture(scope="module")
 def info(tmp_path_factory: pytest.TempPathFactory) -> RunInfo:
-    """Return run.json of a completed run of two servers."""
+    """Return the run.json of a completed run with two servers."""
     fake = FakeRun(tmp_path_factory.mktemp("run"), {"one": Behaviour(), "two": Behaviour()})
     fake.run()
     info = fake.records().info

@@ -1,4 +1,4 @@
-"""Complete runs on simulated servers with given cost: trials measure the true values, and failures are reported."""
+"""Complete runs on simulated servers with known costs: trials measure the true costs, and failures are reported."""
 
 import itertools
 import math
@@ -69,7 +69,7 @@ def test_trials_show_the_true_cost_and_rate(tmp_path: Path) -> None:
             assert trial.server.wait_share == pytest.approx(0.04 / 1.04, rel=0.01)
     table = outcome.ranking.test_types["json"].headline
     ranks = [(row.implementation, row.throughput and row.throughput.rank.label) for row in table.rows]
-    assert ranks == [("a", "1"), ("b", "1–2")]  # after a short warm-up, "b" is ranked as at most second
+    assert ranks == [("a", "1"), ("b", "1–2")]  # the short warm-up makes the rank of "b" uncertain
 
 
 def test_a_run_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_warm_up_removes_the_cold_starts_cost(tmp_path: Path) -> None:
 
 
 def test_noise_flags_only_servers_that_stay_cold(tmp_path: Path) -> None:
-    """If windows vary by a fifth, the warm-up rule cannot decide. Trials must flag the server that stays cold."""
+    """If windows vary by a fifth, the warm-up rule cannot detect a cold server. The ranking must flag it instead."""
     noisy = Behaviour(window_spread=0.13)
     servers = {**dict.fromkeys("abc", noisy), "cold": replace(noisy, cold=8.0, warm_cpu_seconds=12.0)}
     ranking = FakeRun(tmp_path, servers, profiles.load_profile("quick"), test_types=SIX).run().ranking
@@ -106,7 +106,7 @@ def test_noise_flags_only_servers_that_stay_cold(tmp_path: Path) -> None:
 
 
 def test_compilation_reveals_a_slow_warm_up(tmp_path: Path) -> None:
-    """A cost that falls by 0.2 % per second looks steady. If compiler threads are visible, it counts as cold."""
+    """A cost that falls by 0.2 % per second looks steady. CPU time of compiler threads reveals that it still falls."""
     slow = Behaviour(cold=0.6, warm_cpu_seconds=400.0)
     servers = {"hidden": slow, "visible": replace(slow, compiles=True), "warm": Behaviour()}
     outcome = FakeRun(tmp_path, servers, quick(seconds=300.0), jit=frozenset(servers)).run()
@@ -118,7 +118,7 @@ def test_compilation_reveals_a_slow_warm_up(tmp_path: Path) -> None:
     }
     rows = outcome.ranking.test_types["json"].headline.rows
     flagged = {row.implementation for row in rows if "not warmed up" in row.flags}
-    assert flagged - {"hidden"} == {"visible"}  # the trials may reveal the hidden one
+    assert flagged - {"hidden"} == {"visible"}  # the trials may also reveal the server "hidden"
 
 
 def test_default_warm_up_goes_to_cells_that_compile(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_servers_beyond_memory_never_run_together(tmp_path: Path) -> None:
 
 
 def test_a_clock_change_repeats_the_load(tmp_path: Path) -> None:
-    """Verification compares responses with the time of day, so a clock change during the load invalidates it."""
+    """Verification relies on the wall clock, for example for Date headers, so a clock change invalidates a load."""
     undisturbed = FakeRun(tmp_path / "undisturbed", {"a": Behaviour()}, quick(1, 60.0)).run()
     fake = FakeRun(tmp_path / "set", {"a": Behaviour()}, quick(1, 60.0))
     clock = fake.world.clock
@@ -265,7 +265,7 @@ def test_a_clock_change_repeats_the_load(tmp_path: Path) -> None:
     assert all(trial.rankable and trial.duration < 10 for trial in trials)
     drifting, earlier = FakeRun(tmp_path / "drifts", {"a": Behaviour()}), len(RUNS)
     drifting.world.clock.drift = 0.5
-    (_,) = drifting.run().records.trials  # after repeated clock changes, the last trial counts
+    (_,) = drifting.run().records.trials  # after MAX_CLOCK_JUMPS repetitions, the last load counts
     assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + MAX_CLOCK_JUMPS
     ends = [line.rpartition(": ")[2] for line in drifting.display.lines if "clock was set" in line]
     assert ends == ["the load is repeated"] * MAX_CLOCK_JUMPS + ["the result is used nevertheless"]
@@ -291,7 +291,7 @@ def test_a_lost_machine_ends_the_run_with_records(tmp_path: Path) -> None:
     with pytest.raises(MachineLostError) as lost:
         fake.run()
     records = fake.records()
-    # A bare --resume continues an interrupted run.
+    # ``--resume`` without a name continues this run, because its status is "interrupted".
     assert (records.info.status, bool(records.trials)) == ("interrupted", True)
     assert str(lost.value) in records.info.problems
 
@@ -333,7 +333,7 @@ def test_an_interrupted_run_continues_on_resume(tmp_path: Path, after: int) -> N
         next(line for line in one.display.lines if "expected end" in line) for one in (fake, resumed)
     )
     assert (expected.rpartition("(")[2] != remaining.rpartition("(")[2]) is bool(finished)
-    # An uninterrupted run; the resumed run must also use the whole time.
+    # The resumed run must use the whole time limit, like an uninterrupted run.
     uninterrupted = FakeRun(tmp_path / "whole", servers, quick(), seed=4).run()
     assert 0.9 * len(uninterrupted.records.trials) < len(outcome.records.trials) <= len(uninterrupted.records.trials)
 

@@ -1,4 +1,4 @@
-"""Every validity check, with values below and above the limit and with unknown values."""
+"""Every validity check, with values on both sides of the threshold and with unknown values."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def latency(mean: float) -> Latency:
     return Latency(basis="closed-loop, service time", mean=mean, stdev=0.0, min=mean, max=mean, percentiles=points)
 
 
-# Ten seconds of 64 connections with a latency of 1 ms: 64,000 requests per second.
+# A valid trial: 64 connections with a latency of 1 ms for ten seconds, so 64,000 requests per second.
 SOUND = runs.trial("a", 64_000.0, cpu_per_request=28e-6).model_copy(
     update={
         "duration": 10.0, "asked_duration": 10.0, "requests": 640_000, "bytes": 640_000 * 150,
@@ -37,7 +37,7 @@ SOUND = runs.trial("a", 64_000.0, cpu_per_request=28e-6).model_copy(
         "responses_per_request": 1.0, "idle_cpu_share": 0.0,
     }
 )  # fmt: skip
-# Ten seconds at a rate of 1,000 requests per second.
+# A valid open-loop trial: 1,000 requests per second for ten seconds.
 AT_RATE = SOUND.model_copy(
     update={
         "load": OpenLoop(rate=1_000.0, connections=64), "requests": 10_000, "bytes": 10_000 * 150, "due": 10_000,
@@ -60,7 +60,7 @@ IDLE: Changes = {"cpu_seconds": 1.0, "requests": 16_000}  # a response per conne
 LATE: Changes = {"lag_p99": 1e-3}
 WRK: Changes = {"generator": "wrk"}
 
-# Validity check -> changes of the trial, of the server's usage, or of the context that breach the check.
+# Validity check -> changes to the trial, the server's usage or the context, with values around the check's threshold.
 CLOSED: dict[str, tuple[Changes, ...]] = {
     "errors": ({"errors": ErrorCounts(read=1)}, {"errors": ErrorCounts(timeout=1), "unfinished": 2}),
     "timeouts": ({"errors": ErrorCounts(timeout=1)}, {"errors": ErrorCounts(timeout=1), "unfinished": 2}),
@@ -74,7 +74,7 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
     ),
     "response-size": (
         *({"bytes": 640_000 * size} for size in (151, 153, 155, 149, 147, 145)),
-        # This many bytes may belong to unfinished responses.
+        # With this load, the excess bytes may belong to unfinished responses.
         {"bytes": 640_000 * 155, "load": ClosedLoop(connections=640, depth=16)},
         *({"requests": 1, "bytes": size} for size in (147, 145, 0)),
         {"requests": 0, "bytes": 0},
@@ -131,10 +131,10 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
         IDLE | {"duration": 0.0},
         IDLE | {"load": ClosedLoop(connections=1)} | WRK,
     ),
-    # The server used some of the 20 CPU seconds, and some were idle. Other programs used the rest.
+    # The server used ``cpu_seconds`` of the 20 CPU seconds. The rest was idle or used by other programs.
     "saturated": (
         *({"cpu_seconds": used, "idle_seconds": idle} for used, idle in ((18.0, 1.0), (10.0, 3.3), (10.0, 3.4))),
-        {"cpu_seconds": 9.9, "idle_seconds": 10.0},  # a lock lets one thread run at a time
+        {"cpu_seconds": 9.9, "idle_seconds": 10.0},  # a lock lets only one thread run at a time
         {"cpu_seconds": 0.5, "idle_seconds": 19.0},  # all threads sleep
         {"cpu_seconds": 5.0, "idle_seconds": 5.0, "wait_share": 0.7},  # the server waited for CPUs
         *({"cpu_seconds": 5.0, "idle_seconds": 15.0, "throttled_seconds": waited} for waited in (0.09, 5.0)),

@@ -27,22 +27,22 @@ def window(cost: float | None, responses: float | None = 50_000.0) -> Window:
 
 
 def feed(route: WarmUpTracker, costs: Sequence[float | None]) -> int | None:
-    """Feed windows to a tracker; return the number of windows until the steady state, or None if it is not reached."""
+    """Feed windows to a tracker; return after how many windows it is steady, or None."""
     return next((count for count, cost in enumerate(costs, start=1) if route.add_window(window(cost))), None)
 
 
 def decays(excess: float, seconds: float) -> Callable[[int], float]:
-    """Return a cost function that declines exponentially towards 1."""
+    """Return a function from seconds to relative cost, which declines exponentially towards 1."""
     return lambda second: 1 + excess * math.exp(-(second + 0.5) / seconds)
 
 
 @pytest.mark.parametrize(
     ("costs", "windows", "since"),
     [
-        ([20e-6] * 30, 10, 5.0),  # the later span begins after five windows
+        ([20e-6] * 30, 10, 5.0),  # two spans of five windows are compared; the later span starts at 5 s
         ([20e-6 * 1.1**second for second in range(40)], 10, 5.0),
         ([20e-6] * 2 + [90e-6] + [20e-6] * 10, 10, 5.0),
-        ([80e-6] * 6 + [20e-6] * 20, 14, 9.0),  # most windows of the earlier span follow the decline
+        ([80e-6] * 6 + [20e-6] * 20, 14, 9.0),  # steady once most of the earlier span's windows follow the decline
         ([20e-6, None] * 12, 19, 10.0),
         ([None] * 20, None, None),
         ([0.0] * 20, None, None),
@@ -92,16 +92,16 @@ def test_the_rule_separates_warm_from_cold_with_noise(
 ) -> None:
     """Simulate noisy windows.
 
-    ``cold`` is the accepted share of servers that the rule calls warm although a decline of 20 % is still ahead. A
-    few windows cannot detect a slow decline. Trials detect it later, because ``stats`` compares the halves of a cell's
-    trials.
+    ``steady`` is the minimum share of servers that the rule calls warm, and ``cold`` the maximum share that it calls
+    warm although their cost is still more than 20 % too high. A few windows cannot reveal a slow decline. The trials
+    reveal it later, because ``stats`` compares the two halves of a cell's trials.
     """
     dice, passed, early = random.Random(1), 0, 0
     for _ in range(1_000):
         route = WarmUpTracker(CELL, rule, jit=True)
         for second in range(int(rule.jit_cap_seconds)):
             route.add_window(window(truth(second) * math.exp(dice.gauss(0, 0.18)) * 20e-6))
-            if route.steady and second % 2:  # a burst consists of two windows
+            if route.steady and second % 2:  # the rule is checked after each burst of two windows
                 passed += 1
                 early += truth(second) > 1.2
                 break

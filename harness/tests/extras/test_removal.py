@@ -1,4 +1,4 @@
-"""Each extra can be removed: linting, type checks and fast tests of the remaining project still pass."""
+"""Each extra can be removed: the remaining project still passes linting, type checks and fast tests."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from harness.paths import REPOSITORY
 from harness.tests.e2e.conftest import LATE, left
 
 EXTRAS = sorted(path.parent.name for path in (REPOSITORY / "harness" / "extras").glob("*/__init__.py"))
-# Import every module of the core, print help and the list, and carry out a run up to the reports.
+# Import every core module, print the help and the list of implementations, and perform a run, including its reports.
 CORE = """
 import importlib, pathlib, pkgutil, sys
 import harness
@@ -33,7 +33,7 @@ assert outcome.exit_code == 0, outcome.records.problems
 
 
 def without(extra: str, target: Path) -> Path:
-    """Copy the repository without an extra: its code, tests, and implementations and claims of its test types."""
+    """Copy the repository without an extra's code and tests, and without its test types' implementations and claims."""
     for name in git(REPOSITORY, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
         if name and (REPOSITORY / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 def python(tree: Path, *arguments: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTEST_ADDOPTS": "-p no:cacheprovider"}
-    environment.pop(SKIPPED_VARIABLE, None)  # tests of the removed extra are skipped there
+    environment.pop(SKIPPED_VARIABLE, None)  # do not report the removed extra's tests as skipped
     command = [sys.executable, *arguments]
     completed = subprocess.run(
         command, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds, check=False
@@ -85,7 +85,7 @@ def test_the_core_works_without_an_extra(extra: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_the_check_passes_without_an_extra(extra: str, tmp_path: Path) -> None:
-    """Each extra takes four minutes, so the test runs only if the check has time."""
+    """Each extra takes four minutes, so the test runs only before the deadline of ``./tfb check``."""
     if left() <= 0:
         pytest.skip(LATE)
     tree = without(extra, tmp_path / "tree")

@@ -1,4 +1,4 @@
-"""docker/stand-ins: the selection of a recipe by the name of an image, and scripts that replace package managers."""
+"""docker/stand-ins: choosing a recipe by image name, and scripts that replace package managers."""
 
 import os
 import runpy
@@ -83,7 +83,7 @@ def fakes(tmp_path: Path) -> Path:
     script(folder / "apt-cache", "case $2 in lib*carton-perl) exit 100 ;; carton) echo 'Section: perl' ;; esac")
     script(folder / "apt-get", f'[ "$1" = update ] || echo "$@" >>{tmp_path}/asked')
     script(folder / "timeout", "exit 1")  # CPAN is unreachable
-    script(folder / "perl", "case $3 in Scalar::Util) ;; *) exit 1 ;; esac")  # has no modules of its own
+    script(folder / "perl", "case $3 in Scalar::Util) ;; *) exit 1 ;; esac")  # only Scalar::Util is installed
     return folder
 
 

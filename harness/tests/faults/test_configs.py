@@ -1,4 +1,4 @@
-"""Tests that broken configurations, profiles and command lines are reported, and do not affect other folders."""
+"""Broken configurations, profiles and command lines are reported and do not affect other folders."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def local(**changes: object) -> bytes:
 
 
 def text(language: str) -> bytes:
-    """Return a valid configuration in which the given JSON text replaces the value of ``language``."""
+    """Return a valid configuration in which ``language`` has the given raw JSON text as its value."""
     return document().decode().replace('"X"', language).encode("latin-1")
 
 
@@ -81,7 +81,7 @@ CONFIGS: Mapping[str, Mapping[str, bytes]] = {
 
 
 def listed(scene: Scene, broken: Sequence[str]) -> None:
-    """Check that valid folders are listed and broken folders reported, without writing other files."""
+    """Assert that valid folders are listed, broken folders are reported, and no file named "escaped" is created."""
     answer = scene.tfb("--list-tests", "--frameworks", str(scene.frameworks))
     assert "good" in answer.stdout.split()
     answer.ends(1).says(*(f"Python/{folder}/benchmark_config.json: " for folder in broken))
@@ -135,7 +135,7 @@ def test_control_characters_in_folder_names_are_not_printed(scene: Scene) -> Non
 
 
 def changed(old: str, new: str) -> bytes:
-    """Return the profile with a replacement."""
+    """Return the profile's text with ``old`` replaced."""
     assert old in PROFILE
     return PROFILE.replace(old, new, 1).encode()
 

@@ -1,4 +1,4 @@
-"""Tests that ``verify`` and ``run`` explain each mistake in a new folder once."""
+"""``verify`` and ``run`` explain each mistake in a new folder exactly once."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def verify(scene: Scene, *words: str) -> str:
 def test_hard_coded_database_setting_is_reported(scene: Scene, fixed: list[str], expected: str) -> None:
     add(scene, "--fixed", *fixed)
     text = verify(scene)
-    text = re.sub(r"\s*\n(?=\S)(?!mine: )", " ", text)  # undo the line breaks
+    text = re.sub(r"\s*\n(?=\S)(?!mine: )", " ", text)  # rejoin wrapped lines
     verdicts = [line for line in text.splitlines() if line.startswith("mine: ")]  # these lines repeat the reason
     assert text.count(expected) - sum(expected in line for line in verdicts) == 1, text
 

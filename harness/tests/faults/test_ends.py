@@ -1,4 +1,4 @@
-"""Tests of runs that end early: signals at any stage, kill -9, a full disk, and simultaneous runs."""
+"""Tests for runs that end early: signals at any stage, kill -9, a full disk, and simultaneous runs."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from harness.tests.scene import CommandResult, Scene, patience
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
 
 RUN = ("--test", "good", "--type", "json")
-# Sleeps for a minute, but only in the first build.
+# A build command that sleeps for a minute, but only when it first runs.
 SLOW_ONCE = "import pathlib, time\nif not (p := pathlib.Path('built')).exists():\n  p.touch()\n  time.sleep(60)"
 STAGES = ("building", "making database", "starting", "verifying", "warm-up", "measure")
 INT, TERM, HUP, QUIT = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT
@@ -26,7 +26,7 @@ ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file syste
 
 
 def prepared(scene: Scene, stage: str, behaviour: str = "good") -> Callable[[], bool]:
-    """Add an implementation that stays in a stage for a while.
+    """Add an implementation that makes a run stay in ``stage`` for a while.
 
     Return a function that checks whether the run has reached the stage.
     """
@@ -40,7 +40,7 @@ def prepared(scene: Scene, stage: str, behaviour: str = "good") -> Callable[[], 
 
 
 def signals(*numbers: signal.Signals) -> "Callable[[subprocess.Popen[bytes]], None]":
-    """Return a function that sends signals in sequence."""
+    """Return a function that sends a run the given signals in sequence."""
 
     def send(run: "subprocess.Popen[bytes]") -> None:
         for number in numbers:
@@ -51,7 +51,7 @@ def signals(*numbers: signal.Signals) -> "Callable[[subprocess.Popen[bytes]], No
 
 
 def interrupted(scene: Scene, answer: CommandResult) -> None:
-    """Check the exit status and the recorded status of an interrupted run."""
+    """Assert that the exit status and the recorded status are those of an interrupted run."""
     answer.ends(130)
     assert scene.records().info.status == "interrupted"
 
@@ -113,7 +113,7 @@ def test_other_signals_end_a_run_like_ctrl_c(scene: Scene, numbers: Sequence[sig
 def test_stubborn_server_does_not_delay_the_end(
     scene: Scene, behaviour: str, stage: str, then: Sequence[signal.Signals]
 ) -> None:
-    """A server that ignores SIGTERM is killed in time, even if tfb is killed while it waits for the server."""
+    """A server that ignores SIGTERM is killed in time, even if tfb itself is killed while waiting for the server."""
     answer = scene.struck(RUN, prepared(scene, stage, behaviour), signals(*then))
     if signal.SIGKILL in then:
         answer.ends(-signal.SIGKILL, 130)
@@ -122,7 +122,7 @@ def test_stubborn_server_does_not_delay_the_end(
 
 
 def test_stopped_run_continues_to_its_end(scene: Scene) -> None:
-    """After Ctrl-Z and fg, the run ends, with status 1 if a trial became invalid."""
+    """After SIGSTOP and SIGCONT, the run completes, with exit status 1 if the pause invalidated a trial."""
 
     def stop(run: "subprocess.Popen[bytes]") -> None:
         run.send_signal(signal.SIGSTOP)
@@ -145,7 +145,7 @@ def test_debug_mode_leaves_nothing_behind(scene: Scene) -> None:
 
 @contextmanager
 def small_disk(scene: Scene) -> Iterator[None]:
-    """Mount a small file system as the results folder."""
+    """Mount a 4 MiB file system on the results folder."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(scene.results)], check=True)
     try:
         yield
@@ -161,7 +161,7 @@ def fill(path: Path) -> None:
 @ROOT
 @pytest.mark.parametrize("moment", ["the first trial", "the second process"])
 def test_run_can_be_resumed_after_a_full_disk(scene: Scene, moment: str) -> None:
-    """All records are complete, and --resume completes the run when there is free space again."""
+    """No record is truncated, and --resume completes the run once the disk has free space again."""
     scene.add("good")
     filler = scene.results / "filler"
     there = scene.at("warm-up") if moment == "the first trial" else lambda: one_trial(scene)
@@ -181,7 +181,7 @@ def test_run_can_be_resumed_after_a_full_disk(scene: Scene, moment: str) -> None
 
 
 def test_simultaneous_runs_are_complete(scene: Scene) -> None:
-    """Each run has a separate folder, database and ports."""
+    """Each run has its own folder, database and ports."""
     scene.add("good")
     runs = [scene.started(*RUN) for _ in range(4)]
     try:

@@ -1,4 +1,4 @@
-"""Tests that damaged files of a run are reported with the line, and that readable records are shown."""
+"""Damage to a run's files is reported with file and line, and readable records are still shown."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from harness.tests.scene import Scene
 pytestmark = pytest.mark.fault
 
 Damage = Callable[[Path], object]
-MANY = 20_000_000  # number of small values, which need many times their size in a parser
+MANY = 20_000_000  # number of small JSON values; parsed, they need many times the memory of their text
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 
 
@@ -62,7 +62,7 @@ NOT_READ: Mapping[str, Damage] = {  # damage after which nothing can be shown
 
 
 def lists_others(scene: Scene, original: Scene) -> None:
-    """Check that the dashboard still lists an undamaged run."""
+    """Assert that the dashboard still lists an undamaged run."""
     shutil.copytree(original.folder(), scene.results / "20200101-000000")
     assert "20200101-000000" in [run.run_id for run in ResultsFolder(scene.results).listed().runs]
 

@@ -1,4 +1,4 @@
-"""Tests that misbehaving servers, tools and databases are reported, and do not affect other implementations."""
+"""Misbehaving servers, tools and databases are reported and do not affect other implementations."""
 
 import contextlib
 import os
@@ -42,7 +42,7 @@ def test_hostile_responses_do_not_affect_other_servers(scene: Scene, kind: str) 
 
 @pytest.fixture(scope="module")
 def gallery() -> Iterator[Scene]:
-    """Yield a run of all misbehaving implementations and a working implementation."""
+    """Yield a run with all misbehaving implementations and a working implementation."""
     with new_scene() as scene:
         for name in (
             *("good", "exits-at-once", "never-listens", "answers-500", "dies-in-verification", "dies-under-load"),
@@ -116,13 +116,13 @@ def test_hanging_tool_affects_only_implementations_that_require_it(scene: Scene)
     scene.add("bad", requires={"hangs": ">=1"})
     words = ("--test", "good", "bad", "--type", "json", "--mode", "verify")
     scene.measure(*words, env=path).ends(1).says("good: verified", "bad", "hangs")
-    # Without the tool, the failure is known at once.
+    # If the tool is missing from PATH, the failure is detected immediately.
     assert "good" not in scene.measure(*words, "--quiet").ends(1).says("bad", "hangs").stdout
 
 
 @pytest.mark.parametrize("says", ["no Lua", "\x1b[2J" + "[" * 100_000], ids=["words", "controls"])
 def test_unexpected_output_of_a_load_generator_is_reported(scene: Scene, says: str) -> None:
-    """The message quotes the output with limited length, and the run continues."""
+    """The message quotes a limited part of the output, and the run continues."""
     words = scene.root / "says"
     words.write_text(says, encoding="utf-8")
     path = scene.program("wrk", f'case "$1" in --version) echo "wrk 4.2.0 [epoll]"; exit 1;; esac; cat {words}; exit 2')
@@ -159,7 +159,7 @@ def kill_worker(first: psutil.Process) -> None:
 
 def kill_all(first: psutil.Process) -> None:
     for process in (*first.children(recursive=True), first):
-        with contextlib.suppress(psutil.NoSuchProcess):  # when the first process dies, others may exit
+        with contextlib.suppress(psutil.NoSuchProcess):  # the others may exit after the first was killed
             process.kill()
 
 
@@ -175,7 +175,7 @@ DEATHS: Mapping[str, Callable[[psutil.Process], object]] = {
     ("design", "how"), [*(("interleaved", how) for how in DEATHS), ("techempower", "first process killed")]
 )
 def test_measurements_are_repeated_after_postgres_dies(scene: Scene, design: str, how: str) -> None:
-    """PostgreSQL restarts on the same port with the initial data, and all implementations are measured."""
+    """tfb restarts PostgreSQL on the same port with the initial data, and measures all implementations."""
     scene.profile.write_text(f'design = "{design}"\n{scene.profile.read_text(encoding="utf-8")}', encoding="utf-8")
     for name in ("one", "two"):
         scene.add(name)

@@ -1,4 +1,4 @@
-"""Tests of unusual streams, encodings and virtual environments, and of leftovers of killed runs."""
+"""Tests for unusual streams, encodings and virtual environments, and of leftovers of killed runs."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from harness.tests.scene import Scene
 
 pytestmark = pytest.mark.fault
 
-STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # shell command, in which "$@" is tfb
+STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # (shell command with "$@" for tfb, exit codes, output)
     "stdin closed": ('"$@" <&-', (0,), "good"),
     "stdout closed": ('"$@" >&-', (3,), "stdout"),
     "stderr closed": ('"$@" 2>&-', (0,), "good"),
@@ -47,7 +47,7 @@ def test_unusual_environment_works_or_is_reported(scene: Scene, what: str) -> No
 
 @pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "20"}, {"TERM": "dumb"}], ids=str)
 def test_report_is_complete_on_every_terminal(recorded: Scene, environment: Mapping[str, str]) -> None:
-    """Characters outside the encoding are replaced, and a narrow terminal shows all rows."""
+    """Characters that the encoding lacks are replaced, and even a narrow terminal shows all rows."""
     recorded.report(env=environment).ends(0).says("one", "two")
 
 
@@ -92,7 +92,7 @@ def test_launcher_reports_a_broken_environment(scene: Scene, what: str) -> None:
 
 @contextmanager
 def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
-    """Create a process and a scratch folder of a dead owner. Yield a function that reports which are gone."""
+    """Create leftovers of a dead owner. Yield a function that returns whether the process and the folder are gone."""
     owner = dead()
     process = subprocess.Popen(
         ["sleep", "600"], env={**os.environ, MARK_VARIABLE: f"{owner}.1"}, start_new_session=True

@@ -1,7 +1,7 @@
 """Fuzzes all targets for a given time: ``python -m harness.tests.fuzz --seconds 60``.
 
-Inputs that reach new code are stored in the state folder, and later runs start with them. Inputs that violate a
-contract are stored there, too. ``--replay FILE --target NAME`` runs such an input again.
+Inputs that reach new code or violate a contract are stored in the state folder, and later runs start with the former.
+``--replay FILE --target NAME`` repeats an input that violated a contract.
 """
 
 import argparse
@@ -27,16 +27,16 @@ from harness.tests.fuzz.targets import TARGETS
 
 CRATE = Path(__file__).parent / "rust"
 RUST_TARGETS = tuple(sorted(path.stem.replace("_", "-") for path in (CRATE / "fuzz_targets").glob("*.rs")))
-# Flags that cargo-fuzz passes without a sanitizer. Stable compilers accept these flags.
+# The flags that cargo-fuzz passes if no sanitizer is selected. Stable compilers accept them too.
 COVERAGE = ("inline-8bit-counters", "pc-table", "trace-compares")
 RUST_FLAGS = (
     "--cfg", "fuzzing", "-Cpasses=sancov-module", "-Cllvm-args=-sanitizer-coverage-level=4",
     *(f"-Cllvm-args=-sanitizer-coverage-{kind}" for kind in COVERAGE),
 )  # fmt: skip
-INPUT_SECONDS = 20  # time limit of an input on a busy machine; the tested code takes time linear in its input
-SEED = 1  # the same inputs are tried in the same order, so that a failed check can be repeated
+INPUT_SECONDS = 20  # time limit per input, for busy machines; the tested code should run in linear time
+SEED = 1  # fixed, so a failed check can be repeated with the same inputs in the same order
 MEMORY_MB = 2048
-MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it is for this user alone
+MEMORY = Path("/dev/shm")  # noqa: S108 - only for a private folder in it
 MOST_BYTES = 16_384  # maximum size of an input
 WORDS = ("null", "true", "NaN", "1e999", "-0", "1" * 400, "\\ud800", "\\u0000", "[", "{", "\r\n\r\n", "\xff")
 WITHOUT_ATHERIS = f"{NOT_JUDGED}atheris has no package for this machine"
@@ -53,7 +53,7 @@ class Fuzzing:
     process: "subprocess.Popen[bytes]"
 
     def figures(self) -> tuple[int, int, int]:
-        """Return the numbers of executions, covered edges, and features (edges with hit counts)."""
+        """Return the numbers of executions, covered edges, and features (edge and hit-count pairs)."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
         executions = STATISTICS.search(text)
         edges, features = (COVERED.findall(text) or [("0", "0")])[-1]
@@ -65,7 +65,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m harness.tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="for all targets together (default 60)")
     parser.add_argument(
-        "--target", action="append", choices=[*TARGETS, *RUST_TARGETS], help="this one only; repeatable"
+        "--target", action="append", choices=[*TARGETS, *RUST_TARGETS], help="fuzz only this target; repeatable"
     )
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="targets at a time")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="run this input once, with its whole output")
@@ -83,7 +83,7 @@ def main() -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="tfb-fuzz-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        os.environ["TMPDIR"] = folder  # working folder of the targets, removed at the end
+        os.environ["TMPDIR"] = folder  # for the targets' temporary files; removed at the end
         return campaign(names, binaries, seconds=options.seconds, jobs=options.jobs)
 
 
@@ -114,7 +114,7 @@ def campaign(names: Sequence[str], binaries: Path, *, seconds: float, jobs: int)
 
 
 def _start(name: str, binaries: Path, seconds: int) -> Fuzzing:
-    """Start fuzzing a target with the committed corpus and the inputs kept by earlier runs."""
+    """Start fuzzing a target with the committed corpus and the inputs stored by earlier runs."""
     folder = state_folder() / "fuzz" / name
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ def _command(name: str, binaries: Path) -> tuple[str, ...]:
 
 
 def _dictionary(name: str) -> Iterator[str]:
-    """Yield libFuzzer's dictionary: the words of the committed corpus, and values at the limits of formats."""
+    """Yield the lines of libFuzzer's dictionary: words from the committed corpus, and edge cases of the formats."""
     texts = b"\n".join(path.read_bytes() for path in sorted((CORPUS / name).iterdir())).decode("latin-1")
     for word in dict.fromkeys((*WORDS, *re.findall(r'"[\w.-]{1,30}"|[\w-]{3,30}', texts, re.ASCII))):
         escaped = "".join(c if c.isalnum() and c.isascii() else f"\\x{ord(c):02x}" for c in word)
@@ -147,7 +147,7 @@ def _dictionary(name: str) -> Iterator[str]:
 
 
 def _finding(fuzzing: Fuzzing) -> Iterator[str]:
-    """Yield the end of a failed target's log, and how to run the input again."""
+    """Yield the end of a failed target's log and the command that repeats the input."""
     text = fuzzing.log.read_text(encoding="utf-8", errors="replace")
     yield f"{fuzzing.name} failed; the end of {fuzzing.log}:"
     yield from map(printable, text.splitlines()[-40:])
@@ -161,7 +161,7 @@ def _built() -> Path:
     output = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     host = next(line.removeprefix("host: ") for line in output.splitlines() if line.startswith("host: "))
     target = state_folder() / "cargo" / "fuzz"
-    # Without --target, the flags would apply to build scripts, which lack the coverage runtime.
+    # Without --target, the flags would also apply to build scripts, which do not link the coverage runtime.
     command = ["cargo", "build", "--release", "--locked", "--quiet", "--bins", "--target", host]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "RUSTFLAGS": " ".join(RUST_FLAGS)}
     subprocess.run(command, cwd=CRATE, env=environment, check=True)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-SHARE = 0.5  # share of inputs that are mutated as JSON; the others are mutated as bytes
+SHARE = 0.5  # share of inputs to mutate as JSON; the others are mutated as bytes
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, 10**400, 0.5, -0.0, 5e-324, 1e308, -1e308, float("nan"), float("inf"),
     "", "0", "x" * 5000, "\x1b[2J", "\u2028", "\ud800", "../..", "/", "$a", "{a}", "1e999", [], {}, [[]], [None] * 50,
@@ -15,7 +15,7 @@ MutationPlace = tuple[Any, Any]  # a list or an object, and an index or a key in
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes | None:
-    """Change a value in a JSON document of an input. Return None if no line is a JSON document."""
+    """Change a value in a JSON line of the input. Return None if no tried line is JSON."""
     dice = random.Random(seed)
     lines = [(file, number) for file, part in enumerate(data.split(b"\0")) for number in range(part.count(b"\n") + 1)]
     dice.shuffle(lines)
@@ -29,7 +29,7 @@ def mutated(data: bytes, most: int, seed: int) -> bytes | None:
             for _ in range(dice.randint(1, 3)):
                 _change(document, dice)
             parts[file][number] = json.dumps(document[0]).encode()
-        # Numbers with thousands of digits, and deeply nested documents.
+        # Raised for numbers with thousands of digits and for deeply nested documents.
         except (ArithmeticError, ValueError, RecursionError):
             continue
         made = b"\0".join(b"\n".join(part) for part in parts)
@@ -38,7 +38,7 @@ def mutated(data: bytes, most: int, seed: int) -> bytes | None:
 
 
 def _change(document: list[Any], dice: random.Random) -> None:
-    """Replace, remove, copy or exchange a value at a random place below ``document``."""
+    """Replace, remove, copy or swap a value at a random place below ``document``."""
     places = list(_places(document))
     holder, key = dice.choice(places)
     other, elsewhere = dice.choice(places)

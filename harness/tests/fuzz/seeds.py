@@ -1,4 +1,4 @@
-"""Writes the committed corpus from files and messages of this project: ``python -m harness.tests.fuzz.seeds``."""
+"""Generates the committed corpus from this project's files and messages: ``python -m harness.tests.fuzz.seeds``."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from harness.tests.plan.test_service import GOOD
 from harness.tests.stats.test_published import BARE
 
 CORPUS = Path(__file__).parent / "corpus"
-MOST_BYTES = 8192  # maximum size of a seed; longer seeds slow down all their mutations
+MOST_BYTES = 8192  # maximum size of a seed; longer seeds would slow down fuzzing
 PUBLISHED = REPOSITORY / "results" / "rounds" / "1"
 LINES = ("trials.jsonl", "processes.jsonl", "verdicts.jsonl")
 RESPONSES = (
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def seeds() -> Mapping[str, Iterable[bytes]]:
-    """Return the seeds of each target."""
+    """Return the seeds for each target."""
     return {
         "loadgen-arguments": [command.replace(" ", "\0").encode() for command in COMMANDS],
         "configuration": [path.read_bytes() for path in sorted(FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}"))[::4]],
@@ -82,13 +82,13 @@ def seeds() -> Mapping[str, Iterable[bytes]]:
 
 
 def _lines(name: str, count: int) -> Iterator[bytes]:
-    """Yield the shortest lines in a file of the published run."""
+    """Yield the shortest ``count`` lines of a file in the published run."""
     (folder,) = (path.parent for path in PUBLISHED.glob("*/run.json"))
     yield from sorted((folder / name).read_bytes().splitlines(keepends=True), key=len)[:count]
 
 
 def _run() -> bytes:
-    """Return the files of a complete run, separated by NUL."""
+    """Return the contents of a complete run's files, separated by NUL."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +113,7 @@ def _documents() -> Iterator[bytes]:
 
 
 def _outputs() -> Iterator[bytes]:
-    """Yield output of load generators."""
+    """Yield sample output of load generators."""
     yield WRK.encode()
     for loop in ("open", "closed"):
         yield outputs.printed(outputs.total(loop=loop)).encode()
@@ -121,7 +121,7 @@ def _outputs() -> Iterator[bytes]:
 
 
 def _arrivals() -> Iterator[dict[str, object]]:
-    """Yield a completed arrival of each use case, in the format of the load generator."""
+    """Yield a completed arrival of each use case in the load generator's output format."""
     variables = {
         "customer": 3,
         "card": "4" * 16,
@@ -137,7 +137,7 @@ def _arrivals() -> Iterator[dict[str, object]]:
 
 
 def _service() -> bytes:
-    """Return a service with requests that use all kinds of values."""
+    """Return a tfb.toml whose requests use every kind of value, and the files that it names."""
     text = (
         '[service]\nimage = "shop"\nport = 80\n[[request]]\nname = "a"\npath = "/{x}/{y}"\nmethod = "PUT"\n'
         'body_file = "body.bin"\nheaders = { A = "{z}" }\nweight = 2.0\n'

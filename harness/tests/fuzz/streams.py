@@ -1,4 +1,4 @@
-"""Byte streams without a network: a connection that reads from memory, and a function that splits streams."""
+"""In-memory byte streams: a connection that reads a recorded stream, and a function that splits streams."""
 
 import random
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.verify.wire import MAX_BODY_BYTES, Connection, Response, WireError
 
-PATIENCE = 60.0  # seconds; no read ever waits
+PATIENCE = 60.0  # timeout in seconds; never reached, because no read waits
 MOST_RESPONSES = 20
 HEAD = re.compile(rb"[A-Z]+ /[!-~]* HTTP/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t\x20-\x7e\x80-\xff]*\r\n)+\r\n")
 
@@ -21,14 +21,14 @@ class Pieces:
         """Do nothing, because no read waits."""
 
     def recv(self, count: int) -> bytes:
-        """Return the next piece, or no bytes at the end."""
+        """Return the next piece, or b"" at the end."""
         piece = next(self._left, b"")
         assert len(piece) <= count
         return piece
 
 
 class RecordedConnection(Connection):
-    """A connection that reads the pieces of a recorded stream."""
+    """A connection that reads a recorded stream piece by piece."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self.timeout = PATIENCE
@@ -39,7 +39,7 @@ class RecordedConnection(Connection):
 
 
 def read(pieces: Sequence[bytes], method: str) -> list[Response | str]:
-    """Return the responses in a stream, and the kind of error that ended it."""
+    """Return the responses in a stream, followed by the kind of the error that ended it, if any."""
     connection = RecordedConnection(pieces)
     responses: list[Response | str] = []
     for _ in range(MOST_RESPONSES):
@@ -63,5 +63,5 @@ def cut(stream: bytes, dice: random.Random) -> list[bytes]:
 
 
 def require_head(head: bytes) -> None:
-    """Check that a request head has a format that all servers parse identically."""
+    """Assert that a request head has a format that all servers parse identically."""
     assert HEAD.fullmatch(head), head

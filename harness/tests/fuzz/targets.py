@@ -1,7 +1,7 @@
 """Fuzz targets in Python. A target accepts any bytes, and fails only if the tested code violates its contract.
 
-A contract is violated by an undocumented exception or an AssertionError. If a target needs several files, its input
-contains them one after the other, separated by NUL.
+An undocumented exception or an AssertionError violates a contract. If a target needs several files, its input contains
+their contents, separated by NUL.
 """
 
 import atexit
@@ -49,13 +49,13 @@ RUNS = tuple(
 def _folder() -> Path:
     """Create the folder for the files that targets write. It is removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="tfb-fuzz-"))
-    # The handler does not run if libFuzzer ends the process. In this case, the runner removes TMPDIR.
+    # If libFuzzer exits the process, this handler does not run. Then ``__main__`` removes the folder with TMPDIR.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def _written(names: Sequence[str], data: bytes) -> Path:
-    """Write the parts of ``data`` to files with these names. The last file receives the rest."""
+    """Write the NUL-separated parts of ``data`` to files with these names. The last file receives the rest."""
     for name, part in zip(names, data.split(b"\0", len(names) - 1), strict=False):
         (_folder() / name).write_bytes(part)
     for name in names[data.count(b"\0") + 1 :]:
@@ -76,7 +76,7 @@ def _require_round_trip(record: RecordT) -> None:
 
 
 def run(data: bytes) -> None:
-    """Check that a results folder is read with a list of problems, or rejected with the path of run.json."""
+    """Check that a results folder is read, with a list of problems, or rejected with an error that names run.json."""
     names = ("run.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
     try:
         found: RunRecords = RunReader(_written(names, data)).records()
@@ -90,7 +90,7 @@ def run(data: bytes) -> None:
 
 
 def lines(data: bytes) -> None:
-    """Check that records are read in the same way from the beginning of a file and from any later line."""
+    """Check that reading records from any line of a file yields the same records as reading the whole file."""
     path = _written(("lines.jsonl",), data) / "lines.jsonl"
     for model in MODELS:
         problems: list[str] = []
@@ -105,7 +105,7 @@ def lines(data: bytes) -> None:
 
 
 def round_results(data: bytes) -> None:
-    """Check that a published results.json is converted to positive rates, or rejected with the file's name."""
+    """Check that a published results.json is converted to positive rates, or rejected with an error that names it."""
     path = _written(("results.json",), data) / "results.json"
     try:
         round_ = published.read_round(path)
@@ -117,7 +117,7 @@ def round_results(data: bytes) -> None:
 
 
 def configuration(data: bytes) -> None:
-    """Check that a benchmark_config.json is read or rejected with the file's name, both strictly and leniently."""
+    """Check that strict and lenient reading accept a benchmark_config.json or reject it with an error that names it."""
     path = _written(("benchmark_config.json",), data) / "benchmark_config.json"
     for foreign in (False, True):
         try:
@@ -135,7 +135,7 @@ def configuration(data: bytes) -> None:
 
 
 def service_file(data: bytes) -> None:
-    """Check that a tfb.toml and the files it names are read, or rejected with the name of a file."""
+    """Check that a tfb.toml and the files that it names are read, or rejected with a message."""
     folder = _written((service.FILE, "data.csv", "schema.json", "body.bin"), data)
     try:
         found = service.read_service(folder)
@@ -150,7 +150,7 @@ def service_file(data: bytes) -> None:
 
 
 def profile_file(data: bytes) -> None:
-    """Check that a profile is read, or rejected with the file's name."""
+    """Check that a profile is read, or rejected with an error that names the file."""
     path = _written(("mine.toml",), data) / "mine.toml"
     try:
         profile.load_profile(str(path))
@@ -159,7 +159,7 @@ def profile_file(data: bytes) -> None:
 
 
 def response(data: bytes) -> None:
-    """Check that the result of parsing a response does not depend on how it is split, and stays within the limits."""
+    """Check that parsing responses yields the same result however the stream is split, and respects size limits."""
     if len(data) < 2:
         return
     method = "HEAD" if data[0] & 1 else "GET"
@@ -173,7 +173,7 @@ def response(data: bytes) -> None:
 
 
 def generator(data: bytes) -> None:
-    """Check that output of a load generator becomes a result, or an error with a message of limited length."""
+    """Check that a load generator's output becomes a result, or an error with a message of limited length."""
     text = data.decode("utf-8", "replace")
     for generator_type in (Wrk(), Loadgen()):
         for run_ in RUNS:
@@ -187,13 +187,13 @@ def generator(data: bytes) -> None:
 
 
 def dockerfile_text(data: bytes) -> None:
-    """Check that the base images of any Dockerfile are found in bounded time."""
+    """Check that finding the base images of any Dockerfile takes bounded time."""
     for image in dockerfile.base_images(data.decode("utf-8", "replace")):
         assert not any(character.isspace() for character in image)
 
 
 def documents(data: bytes) -> None:
-    """Check that claims.json, a history of verdicts and site.json are read, or rejected with their names."""
+    """Check that claims.json, a history of verdicts and site.json are read, or rejected with a documented error."""
     folder = _written((claims.CLAIMS_FILE, history.FILE, "site.json"), data)
     with suppress(StoreError):
         _require_round_trip(claims.read_claims(folder))
@@ -205,7 +205,7 @@ def documents(data: bytes) -> None:
 
 
 def order_answers(data: bytes) -> None:
-    """Check that the responses in a scenario are read, or rejected with file and line."""
+    """Check that the recorded responses of a scenario are read, or rejected with an error that names the file."""
     path = _written(("answers.jsonl",), data) / "answers.jsonl"
     try:
         list(orders.read(path))

@@ -1,4 +1,4 @@
-"""Tests that the committed corpus and generated documents violate no contract."""
+"""The committed corpus and generated documents violate no fuzz target's contract."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tests of the accounts of builds and servers."""
+"""Tests for the accounts of builds and servers."""
 
 import os
 from pathlib import Path

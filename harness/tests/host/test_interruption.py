@@ -1,4 +1,4 @@
-"""A signal ends a command in an orderly way, with a separate exit status and without a traceback."""
+"""A signal makes a command clean up and exit with status 130, without a traceback."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def started(*arguments: str, cwd: Path = REPOSITORY) -> "subprocess.Popen[bytes]
 
 
 def changed(code: str) -> "subprocess.Popen[bytes]":
-    """Return the command line of tfb, modified by ``code``."""
+    """Start tfb's command line with ``code`` executed first."""
     return started("-c", f"{HEARS}\n{code}\n{RUNS}")
 
 
@@ -62,7 +62,7 @@ def test_interrupt_during_python_startup_is_delivered(tmp_path: Path) -> None:
 
 
 def of(folder: Path) -> list[list[str]]:
-    """Return the command lines of running processes that contain a folder."""
+    """Return the command lines of running processes that mention ``folder``."""
     command_lines = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
     return [arguments for arguments in command_lines if any(str(folder) in argument for argument in arguments)]
 
@@ -129,7 +129,7 @@ def test_interrupt_between_steps_does_not_reach_libraries(number: signal.Signals
 
 
 def test_interrupt_during_exec_exits_with_status_130(tmp_path: Path) -> None:
-    """Without tfb's handler, SIGINT would kill Python."""
+    """Without tfb's handler, SIGINT would kill the Python process."""
     waits = r"exec('print(flush=True)\nwhile True: time.sleep(0.1)')"  # Python handles a signal after each wait
     code = f"import time\nfrom harness import cli\ncli.main = lambda: cli.guarded(lambda: {waits})"
     (tmp_path / "changed.py").write_text(f"{HEARS}\n{code}\n{RUNS}\n", encoding="ascii")

@@ -1,4 +1,4 @@
-"""Leftovers of killed runs are recognised by their owner; others remain."""
+"""Leftovers of killed runs are recognised by their owner. Everything else remains."""
 
 import os
 import subprocess

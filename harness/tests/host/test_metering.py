@@ -1,4 +1,4 @@
-"""Tests of the meters for process trees and control groups (v1 and v2)."""
+"""Tests for the meters for process trees and control groups (v1 and v2)."""
 
 import ctypes
 import io
@@ -19,7 +19,7 @@ from harness.host import metering
 from harness.host.metering import TICKS, CgroupMeter, ProcessTreeMeter, Reading, idle_seconds
 from harness.host.process import Child, running
 
-# Uses CPU time in a child, prints a line, and waits.
+# Uses the given number of CPU seconds.
 BURN = "import time; t = time.process_time()\nwhile time.process_time() - t < {}: pass\n"
 
 
@@ -41,7 +41,7 @@ def line(process: "subprocess.Popen[bytes]") -> bytes:
 
 
 def goes_on(process: "subprocess.Popen[bytes]") -> None:
-    """Let the program continue, and wait for its next line."""
+    """Let the program continue, and wait until it prints its next line."""
     assert process.stdin is not None
     process.stdin.write(b"\n")
     process.stdin.flush()
@@ -49,7 +49,7 @@ def goes_on(process: "subprocess.Popen[bytes]") -> None:
 
 
 def reading_of(code: str) -> tuple[int, Reading]:
-    """Return the pid of a program, and the reading when it prints a line."""
+    """Run a program; return the pid, and the meter's reading once the program has printed a line."""
     with program(code) as process:
         line(process)
         return process.pid, ProcessTreeMeter(process.pid).read()
@@ -63,7 +63,7 @@ def test_cpu_time_of_child_is_counted() -> None:
     assert reading.pids == (pid,)
 
 
-# Uses CPU time in a thread with the given name, and prints a line when the thread has exited.
+# Uses CPU time in a thread with the given name, and prints a line after the thread has exited.
 NAMED = """
 import ctypes, threading, time
 def compile():
@@ -188,7 +188,7 @@ print("worked", flush=True); sys.stdin.readline()
 
 
 def test_times_of_exited_threads_remain_counted() -> None:
-    """Compiler threads of a JIT runtime exit, so the sum over running threads can decrease."""
+    """A JIT runtime's compiler threads exit, so the sum over running threads could decrease."""
     with program(THREADS_THAT_END) as process:
         meter = ProcessTreeMeter(process.pid)
         line(process)
@@ -209,7 +209,7 @@ def write(root: Path, files: Mapping[str, str]) -> None:
 
 
 class Kernel:
-    """Fake /proc and /sys/fs/cgroup, in which this process is the first process of a container."""
+    """A fake /proc and /sys/fs/cgroup in which this process is a container's first process."""
 
     def __init__(self, folder: Path, membership: str, cgroup: Mapping[str, str]) -> None:
         self.proc, self.root = folder / "proc", folder / "cgroup"
@@ -261,7 +261,7 @@ def test_control_group_readings_have_si_units(kernel: Kernel) -> None:
     assert reading.throttled_seconds == 0.25
     assert reading.rss == 1_200_000  # without the page cache
     assert reading.pids == (kernel.pid,)
-    assert 0 <= reading.run_seconds - int(run) / 1e9 < 60  # times of the threads
+    assert 0 <= reading.run_seconds - int(run) / 1e9 < 60  # summed over threads
     assert reading.wait_seconds >= int(wait) / 1e9
 
 

@@ -1,4 +1,4 @@
-"""Tests of the byte counters of sockets."""
+"""Tests for the byte counters of sockets."""
 
 import socket
 import time

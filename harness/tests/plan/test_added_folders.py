@@ -1,4 +1,4 @@
-"""Tests that new folders in ``frameworks/`` break no other test. They run in a copy of the project."""
+"""New folders in ``frameworks/`` break no other test. These tests run in a copy of the project."""
 
 import json
 import os

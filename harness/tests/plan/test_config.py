@@ -1,4 +1,4 @@
-"""Tests of CPU lists in flags."""
+"""Tests for CPU lists in flags."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of parsing Dockerfiles: their base images, and the image that they describe."""
+"""Tests for parsing Dockerfiles: their base images, and the image that they describe."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of the scan of frameworks/, and of selection by flags."""
+"""Tests for the scan of frameworks/, and of selection by flags."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_values_are_case_insensitive_and_normalised(tmp_path: Path) -> None:
         implementation.entry.classification,
     )
     assert values == ("Realistic", "postgres", "Raw", "Micro")
-    assert implementation.ready_path == "/queries?queries=1"  # for one row
+    assert implementation.ready_path == "/queries?queries=1"  # requests a single row
     assert (implementation.info().project, implementation.info().framework) == ("x", "Of which it is")
 
 
@@ -69,7 +69,7 @@ def test_antipatterns_are_verified_by_techempower_rules(tmp_path: Path) -> None:
             config("x", default={**ENTRY, "local": {"run": ["x"], "builds": []}}),
             "tests.0.default.local.builds: unknown key; did you mean build?",
         ),
-        # The key belongs in a different place.
+        # "run" belongs in the ``local`` block.
         (config("x", default={**ENTRY, "run": ["x"]}), "tests.0.default.run: unknown key; choose from"),
         (config("x", default={"language": "C"}), "has no URL: add at least one of json_url"),
         (config("x", default={**ENTRY, "port": 0}), "tests.0.default.port: Input should be greater than or equal to 1"),

@@ -1,4 +1,4 @@
-"""Tests of the machines given by flags and layout files."""
+"""Tests for the machines given by flags and layout files."""
 
 from pathlib import Path
 

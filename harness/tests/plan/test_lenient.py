@@ -1,4 +1,4 @@
-"""Tests of reading folders in other trees leniently."""
+"""Tests for reading folders in other trees leniently."""
 
 import json
 from pathlib import Path

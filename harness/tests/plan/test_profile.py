@@ -1,4 +1,4 @@
-"""Tests of the profiles in config/profiles and of custom profiles."""
+"""Tests for the profiles in config/profiles and of custom profiles."""
 
 from pathlib import Path
 

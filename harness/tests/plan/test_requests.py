@@ -1,4 +1,4 @@
-"""Tests of declared requests: valid keys, random values, and the requests that are sent."""
+"""Tests for declared requests: valid keys, random values, and the requests that are sent."""
 
 import json
 import tomllib

@@ -1,4 +1,4 @@
-"""Tests of the folders that --frameworks accepts: a checkout, a tree, a language, an implementation."""
+"""Tests for the folders that --frameworks accepts: a checkout, a tree, a language, an implementation."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tests of the order service's use cases, and of the plan for the load generator."""
+"""Tests for the order service's use cases, and of the plan for the load generator."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from harness.plan.scenarios import plan
 
 
 def test_factor_1_has_445_arrivals_per_minute() -> None:
-    """The talk states these numbers."""
+    """These are the numbers in the talk that defines the order service's load."""
     assert sum(case.arrivals_per_minute for case in USE_CASES) == 445
     assert sum(case.arrivals_per_minute * len(case.steps) for case in USE_CASES) == 1000
 

@@ -1,4 +1,4 @@
-"""Missing tools are named, and installed only with consent."""
+"""Missing tools are named, and are installed only with the user's consent."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,13 +21,13 @@ BUN = ToolRequirement(kind="bun", condition=">=1.2", required_by=("elysia",), to
 
 
 def policy(package: str, version: str | None) -> str:
-    """Return the output of apt-cache for a package; it is empty for an unknown package."""
+    """Return the output of ``apt-cache policy`` for a package, which is empty if ``version`` is None."""
     return f"{package}:\n  Installed: (none)\n  Candidate: {version}\n  Version table:\n" if version else ""
 
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record commands instead of running them; installing Java 25 fails."""
+    """Record commands instead of running them, and make the installation of Java 25 fail."""
     recorded: list[str] = []
 
     def run(command: Sequence[str], **_: object) -> CompletedCommand:

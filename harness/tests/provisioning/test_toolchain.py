@@ -1,4 +1,4 @@
-"""Tests of the search for installed tools: their versions, and the choice of the newest suitable tool."""
+"""Tests for finding installed tools, detecting their versions, and choosing the newest suitable tool."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from harness.tests.scene import script
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Set PATH to a single folder."""
+    """Yield an empty folder, which is the only place where tfb searches for tools."""
     for name in ("JVM_FOLDERS", "POSTGRES_FOLDERS", "PHP_FPM_FOLDERS"):
         monkeypatch.setattr(toolchain, name, ())
     monkeypatch.setenv("PATH", str(tmp_path))

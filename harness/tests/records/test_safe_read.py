@@ -1,4 +1,4 @@
-"""Tests of reading files with arbitrary content."""
+"""Tests for reading files with arbitrary content."""
 
 import os
 from pathlib import Path

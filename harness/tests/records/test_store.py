@@ -1,4 +1,4 @@
-"""Tests of a run's files: written records can be read, and damaged files are reported by name."""
+"""Tests for a run's files: written records can be read, and damaged files are reported by name."""
 
 import json
 import resource
@@ -52,7 +52,7 @@ def test_number_of_reported_problems_is_limited(written: RunStore) -> None:
 def test_full_disk_leaves_no_partial_record(written: RunStore) -> None:
     path = written.folder / "verdicts.jsonl"
     before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))  # enough for the beginning of the record
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))  # too little for the record
     try:
         with pytest.raises(StoreError, match=r"cannot write .*verdicts\.jsonl: File too large"):
             written.add_verdict(records.verdict("fast", "json", Outcome.FAIL))

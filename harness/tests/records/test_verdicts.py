@@ -1,4 +1,4 @@
-"""Tests of the words used as verdicts."""
+"""Tests for the words used as verdicts."""
 
 import pytest
 

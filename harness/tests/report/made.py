@@ -1,4 +1,4 @@
-"""A run of four implementations with constructed rankings, from which expected reports can be derived."""
+"""A run with four implementations and constructed rankings, from which the expected reports follow."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from harness.tests.doubles import runs
 
 JSON = runs.LOAD
 NAMES = ("vertx-web", "es4x", "resteasy", "express")
-PLACES = ((1, 1), (2, 2), (3, 4), (3, 4))  # rank intervals of NAMES by both metrics
+PLACES = ((1, 1), (2, 2), (3, 4), (3, 4))  # rank intervals of NAMES, equal for both metrics
 
 
 def machine(grade: str = "D", concerns: tuple[str, ...] = ()) -> Machine:
@@ -25,7 +25,7 @@ def machine(grade: str = "D", concerns: tuple[str, ...] = ()) -> Machine:
 
 
 def info(names: tuple[str, ...] = NAMES, *, ranked: bool = True, **fields: Any) -> RunInfo:
-    """Return a finished run of the test type json."""
+    """Return the description of a finished run with the test type json."""
     run = runs.run_info(names, ProcessLimits(minimum=2, maximum=2), reference=names[0])
     java = {"language": "Java", "test_types": ("json", "query")}
     defaults = {
@@ -43,7 +43,7 @@ def info(names: tuple[str, ...] = NAMES, *, ranked: bool = True, **fields: Any) 
 def trial(
     name: str, process: int, throughput: float, load: Load = JSON, test_type: str = "json", **fields: Any
 ) -> Trial:
-    """Return a trial of two seconds in which the server uses one of two CPUs."""
+    """Return a two-second trial in which the server uses one of two CPUs."""
     trial_ = runs.trial(name, throughput, process, fields.get("round", 0), test_type=test_type, load=load)
     defaults = {
         "started_at": 1000.0 + process,
@@ -74,7 +74,7 @@ def estimate(value: float) -> Estimate:
 
 
 def standing(value: float, best: float, ranks: tuple[int, int], position: int) -> Standing:
-    """Return a standing at a position."""
+    """Return the standing of ``value`` at a position, with ratios of ±2 % to the best value."""
     ratio = value / best
     to_best = Ratio(value=ratio, low=ratio * 0.98, high=ratio * 1.02)
     return Standing(
@@ -84,7 +84,7 @@ def standing(value: float, best: float, ranks: tuple[int, int], position: int) -
 
 
 def row(name: str, position: int, ranks: tuple[int, int], **fields: Any) -> Row:
-    """Return a row. Each position has half the throughput and twice the CPU usage of the previous position."""
+    """Return a row with half the throughput and twice the CPU per request of the previous position."""
     throughput, cpu = 80_000 / 2 ** (position - 1), 10e-6 * 2 ** (position - 1)
     return Row(
         implementation=name,
@@ -108,7 +108,7 @@ def unranked(name: str, reason: str) -> Row:
 
 
 def table(rows: tuple[Row, ...], load: Load | None = JSON, test_type: str = "json") -> Table:
-    """Return the table of a test type at a load."""
+    """Return a test type's table for a load."""
     return Table(test_type=test_type, load=load, rows=rows)
 
 
@@ -145,5 +145,5 @@ def ranking(
 
 
 def turned(found: Standing | None) -> Standing | None:
-    """Convert the standing of a figure to the standing of a score, relative to 80,000 requests/s."""
+    """Convert a throughput's standing to a score's standing, relative to 80,000 requests/s."""
     return found and found.model_copy(update={"estimate": estimate(found.estimate.median / 80_000)})

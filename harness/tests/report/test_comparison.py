@@ -1,4 +1,4 @@
-"""Tests of the comparison report. An undecided cell must never read as unchanged."""
+"""Tests for the comparison report. An undecided cell must never read as unchanged."""
 
 from typing import Any
 

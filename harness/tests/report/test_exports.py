@@ -1,4 +1,4 @@
-"""Tests of exports for programs: JSON, and the exact keys of TechEmpower's results.json."""
+"""Tests for exports for programs: JSON, and the exact keys of TechEmpower's results.json."""
 
 import csv
 import io
@@ -53,9 +53,9 @@ def test_csv_has_a_row_for_each_implementation() -> None:
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    """Return the document of two implementations with three trials per cell.
+    """Return the results.json of a run with two implementations and three trials per cell.
 
-    ``slow`` had errors at the highest level.
+    The trials of ``slow`` contain errors at the highest level.
     """
     trials = []
     for name, factor in (("fast", 2.0), ("slow", 1.0)):

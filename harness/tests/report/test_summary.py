@@ -1,4 +1,4 @@
-"""Tests of the summary in sentences."""
+"""Tests for the summary in sentences."""
 
 from harness.report.summary import summarize, summarize_run
 from harness.stats.ranking_model import Ratio
@@ -59,9 +59,9 @@ def test_summary_shows_differing_process_counts() -> None:
 
 
 def test_group_ends_before_the_first_slower_row() -> None:
-    """Check a server that is between ranks: server one beats three, but two does not beat three.
+    """Server one beats three, but server two, which ties with one, does not beat three.
 
-    A group ends before the first server that the group's first server beats.
+    A tie group ends before the first server that the group's first server beats.
     """
     summary = summarize(
         made.info(), made.ranking(made.rows({"one": (1, 2), "two": (1, 3), "three": (2, 3)})), "json", "cpu"

@@ -1,4 +1,4 @@
-"""Tests of the ranking in the terminal and in Markdown."""
+"""Tests for the ranking in the terminal and in Markdown."""
 
 import io
 
@@ -165,7 +165,7 @@ def test_a_pipe_is_as_wide_as_columns_says(columns: str, most: int, monkeypatch:
     terminal.print_ranking(made.info(), made.ranking(), terminal.make_console(out))
     longest = max(map(len, out.getvalue().splitlines()))
     assert longest <= most
-    assert (longest > 100) == (most > 100)  # names are not folded unnecessarily
+    assert (longest > 100) == (most > 100)  # a wide terminal is used instead of folding names
 
 
 def test_each_load_has_a_table_when_asked() -> None:

@@ -1,4 +1,4 @@
-"""Tests of verification reports for programs, with hostile responses."""
+"""Tests for verification reports for programs, with hostile responses."""
 
 import json
 from xml.etree import ElementTree
@@ -25,7 +25,7 @@ HOSTILE = "got ]]> </testcase> \x00\x1b[31m\n::error::owned % 100"
 
 @pytest.fixture
 def report() -> VerificationReport:
-    """Return a passed verdict, a failed verdict with a hostile response, and a failed build."""
+    """Return a report with a passed verdict, a failed verdict that quotes a hostile response, and a failed build."""
     passed = records.verdict("fast", "json")
     failure = {"message": "500", "expected": "200", "actual": HOSTILE}
     results = (

@@ -1,4 +1,4 @@
-"""Crashes are recognised in the logs of servers in many languages."""
+"""Crashes are recognised in server logs from many languages."""
 
 import time
 from pathlib import Path

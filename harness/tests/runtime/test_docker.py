@@ -1,4 +1,4 @@
-"""Tests of the Docker runtime that need no engine."""
+"""Tests for the Docker runtime that need no engine."""
 
 import os
 import re
@@ -34,14 +34,14 @@ def settings(**values: Any) -> Settings:
 
 @pytest.fixture
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the path of a fake docker client, which a test fills with a shell script."""
+    """Put a fake docker client on PATH; return the path of the shell code that it runs, which a test writes."""
     script(tmp_path / "docker", f". {tmp_path}/code")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tmp_path / "code"
 
 
 def test_each_implementation_has_a_unique_image_tag() -> None:
-    """This includes names with characters that tags cannot contain."""
+    """Tags must be unique even for names with characters that tags cannot contain."""
     assert image_tag(implementation(name="express")) == "tfb/express"
     tags = [image_tag(implementation(name=name)) for name in ("c", "C", "c#", "c++", "c-a", "c@a", "c--a", "日本")]
     assert len(set(tags)) == len(tags)
@@ -110,7 +110,7 @@ def test_ids_are_separated_from_warnings(docker: Path) -> None:
 
 
 def test_full_engine_disk_raises_an_error_with_remedy(docker: Path, tmp_path: Path) -> None:
-    """A full disk affects all implementations, other failures only a single implementation."""
+    """A full disk affects all implementations, so it ends the run. Other failures affect a single implementation."""
     (tmp_path / "x.dockerfile").touch()
     runtime = DockerRuntime(project=Project(run_id="x", bridge=False), logs=tmp_path)
     docker.write_text("echo 'write /x/overlay2/4f: No space left on device'; exit 1")

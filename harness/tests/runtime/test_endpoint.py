@@ -32,7 +32,7 @@ def test_host_header_has_brackets_and_port(endpoint: Endpoint, authority: str, u
 
 @contextmanager
 def listening(host: str, port: int = 0) -> Iterator[tuple[int, list[str]]]:
-    """Serve HTTP on one address. Yield the port and a list of all Host headers."""
+    """Serve HTTP on an address. Yield the port and a list that collects the received Host headers."""
     hosts: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

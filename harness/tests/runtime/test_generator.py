@@ -1,4 +1,4 @@
-"""Tests of load generators that exit early or are interrupted."""
+"""Tests for load generators that exit early or are interrupted."""
 
 import pytest
 

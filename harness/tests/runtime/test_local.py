@@ -1,4 +1,4 @@
-"""Tests of the local runtime: ports, environment variables and builds."""
+"""Tests for the local runtime: ports, environment variables and builds."""
 
 import os
 import sys
@@ -51,7 +51,7 @@ os.execve(sys.executable, [sys.executable, "-m", "harness.tests.doubles.fake"], 
 
 
 def test_daemon_of_server_is_metered(tmp_path: Path) -> None:
-    """The daemon forks twice and serves the port. Readings of the server include its CPU time and memory."""
+    """The daemon forks twice and serves the port. The server's readings must include its CPU time and memory."""
     server_folder = running(sys.executable, "-c", DAEMON)
     with LocalRuntime(work=tmp_path).start(server_folder, DATABASE, tmp_path / "log", ready_path="/json") as server:
         assert 0 < server.startup_time < 60

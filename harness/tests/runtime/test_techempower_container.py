@@ -1,4 +1,4 @@
-"""Tests of the docker arguments for folders of TechEmpower's toolset."""
+"""Tests for the docker arguments for folders of TechEmpower's toolset."""
 
 from dataclasses import replace
 from itertools import pairwise

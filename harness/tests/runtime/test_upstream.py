@@ -1,4 +1,4 @@
-"""Tests of the upstream server's counters."""
+"""Tests for the upstream server's counters."""
 
 import http.client
 import os

@@ -1,1 +1,1 @@
-"""Tests of harness.stats."""
+"""Tests for harness.stats."""

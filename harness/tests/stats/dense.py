@@ -1,4 +1,4 @@
-"""Reproducible random input, and compact results for ``approve``."""
+"""Helpers for tests with approved results: reproducible random input and compact output."""
 
 import random
 from typing import Any

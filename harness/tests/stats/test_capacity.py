@@ -1,4 +1,4 @@
-"""Tests of the capacity search, and of latency tables."""
+"""Tests for the capacity search, and of latency tables."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def times(seconds: float, histogram: tuple[tuple[float, int], ...] = ()) -> Late
 
 
 def at(rate: float, late: float, *, name: str = "a", process: int = 0, due: int = 5000, **fields: Any) -> Trial:
-    """Return a trial of a search at a rate. ``late`` is the share of late requests."""
+    """Return a search trial at a rate; ``late`` is the share of late requests."""
     plain = trial(name, rate, process, load=OpenLoop(rate=rate, connections=64))
     counted = {"due": due, "answered": due, "late": round(late * due), "purpose": "search", **fields}
     return plain.model_copy(update={**counted, "latency": times(0.002)})
@@ -48,7 +48,7 @@ def at(rate: float, late: float, *, name: str = "a", process: int = 0, due: int 
 def arrivals(
     factor: float, late: float, *, name: str = "a", process: int = 0, seconds: float = 0.02, **fields: Any
 ) -> Trial:
-    """Return a trial of 1000 arrivals. "create order" takes 20 ms, or one second for the share ``late``."""
+    """Return a trial with 1000 arrivals, in which "create order" takes ``seconds``, or 1 s for the share ``late``."""
     slow = round(1000 * late)
     histogram = ((seconds, 1000 - slow), (1.0, slow)) if slow else ((seconds, 1000),)
     create = OperationTimes(
@@ -102,7 +102,7 @@ def test_search_ends_if_no_load_meets_goal() -> None:
 
 
 def test_equal_brackets_do_not_narrow_the_capacity() -> None:
-    """The true capacities are 18.9, 19.1 and 22.5. Each process tries 16.0, 19.03 and 22.6."""
+    """The true capacities are 18.9, 19.1 and 22.5. All processes of a server find the same bracket."""
     truth = {"a": 18.9, "b": 19.1, "c": 22.5}
     info = info_of("abc", 3, SERVICE, "b", orders=ScenarioLoads(goal=SLOW))
     tried = []
@@ -126,7 +126,7 @@ def test_equal_brackets_do_not_narrow_the_capacity() -> None:
 
 
 def test_capacities_within_process_variance_tie() -> None:
-    """Student's t of the logarithms is 1.4. Significance would require 2.8."""
+    """For the log capacities, Student's t is 1.4, but significance would require 2.8."""
     info = info_of("ab", 3, SERVICE, "a", orders=ScenarioLoads(goal=SLOW))
     tried = [
         arrivals(factor * above, late, name=name, process=process)
@@ -152,7 +152,7 @@ def test_percentile_covers_all_loads_of_a_process() -> None:
 
 @pytest.mark.parametrize(("looks", "groups"), [((), [1, 2]), ((3, 15), [1, 1])])
 def test_response_times_use_the_error_of_the_look(looks: tuple[int, ...], groups: list[int]) -> None:
-    """The paired t test has p = 0.011, which is significant at 5 %, but not at the first of three looks."""
+    """The paired t test yields p = 0.011, which is significant at 5 %, but not at the first of three looks."""
     rules = ProcessLimits(minimum=3, maximum=max(looks, default=3), looks=looks)
     info = run_info(["a", "b"], rules, loads={ORDER_TEST_TYPE: (SERVICE,)})
     measured = [
@@ -166,7 +166,7 @@ def test_response_times_use_the_error_of_the_look(looks: tuple[int, ...], groups
 
 
 UNKNOWN = {"due": None, "late": None, "arrivals": None}
-# Name -> the loads of a process, and the bracket and next loads that ``describe_search`` returns for them.
+# Name -> (a process's loads, the result of ``describe_search``).
 SEARCHES: dict[str, tuple[list[Trial], str]] = {
     "nothing": ([], "– to –, then [4, 2000]"),
     "met": ([changed(at(1000, 0), late=None)], "1000 (0 of 5000 late, decided) to –, then [1100, 2000]"),
@@ -234,7 +234,7 @@ SEARCHES: dict[str, tuple[list[Trial], str]] = {
 
 
 def describe_search(trials: Sequence[Trial]) -> str:
-    """Return both ends of the bracket, and the next load after a low start with short loads and after a high start."""
+    """Return both ends of the bracket, and the next load for a low and for a high starting rate."""
     goal = SLOW if any(isinstance(one.load, Scenario) for one in trials) else GOAL
     low, high = (
         f"{end.rate:g} ({end.late} of {end.due} late{', decided' * end.decided(goal)})" if end else "–"
@@ -251,7 +251,7 @@ def test_search_chooses_the_next_load(name: str) -> None:
 
 
 SPOILED = {("a", 0.9, 1): (SHORT,), ("b", 0.9, 0): (SIZE,), ("c", 0.5, 0): (LAG,), ("d", 0.9, 2): (CLOSE,)}
-# purpose, share, part of the capacity or rate, share of late requests
+# (purpose, share, rate as a multiple of the capacity or in requests per second, share of late requests)
 LOADS: tuple[tuple[Purpose, float | None, float, float], ...] = (
     ("search", None, 1.0, 0.0), ("search", None, 1.04, 0.5), ("share", 0.5, 0.5, 0.0), ("share", 0.9, 0.9, 0.001),
     ("common", None, 300.0, 0.0), ("common", None, 600.0, 0.0),
@@ -259,7 +259,7 @@ LOADS: tuple[tuple[Purpose, float | None, float, float], ...] = (
 
 
 def latency_run() -> tuple[RunInfo, list[Trial]]:
-    """Return a run with unsustained rates, generator lag, a witness, and capacities of all kinds."""
+    """Return a run with unsustained rates, generator lag and a witness, and with and without capacities."""
     alone = changed(at(77.0, 0.0, process=2, purpose="share", share=0.1), latency=times(0.001))
     collected = [alone, changed(alone, load=OpenLoop(rate=88.0, connections=64), share=0.2, latency=None)]
     collected += [changed(trial("b", 1e6), purpose="witness"), trial("a", 1e6, validity=(SIZE,))]

@@ -1,4 +1,4 @@
-"""Tests of comparisons between runs and between cells."""
+"""Tests for comparisons between runs and between cells."""
 
 import itertools
 import math
@@ -41,7 +41,7 @@ def records(
 
 @pytest.mark.simulation
 def test_equal_servers_rarely_differ_on_an_unsteady_machine() -> None:
-    """Effects of process numbers cancel within a run, but not between runs."""
+    """Deviations shared by all processes with the same number cancel within a run, but not between runs."""
     different, generator = 0, np.random.default_rng(8)
     for seed in range(60):
         sides = []
@@ -58,7 +58,7 @@ def test_equal_servers_rarely_differ_on_an_unsteady_machine() -> None:
 
 
 def test_halves_of_one_run_are_compared_within_rounds() -> None:
-    """A machine that slows down from process to process does not hide a difference of 5 %."""
+    """A machine whose speed varies between processes does not hide a difference of 5 %."""
     joint = records((0.0, math.log(1.05), 0.0), 3, drift=0.5)
     halves = []
     for name in ("a", "b"):
@@ -107,7 +107,7 @@ def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
 
 
 def told(comparison: Comparison) -> dict[str, Any]:
-    """Describe each cell on a line, with ratios and verdicts of both metrics."""
+    """Describe each cell in a line, with the ratios and verdicts for both metrics."""
 
     def describe(effect: Effect) -> str:
         ratio = effect.ratio

@@ -1,4 +1,4 @@
-"""Tests of the metrics of trials, and of the detection of remaining warm-up."""
+"""Tests for the metrics of trials, and of the detection of remaining warm-up."""
 
 import math
 
@@ -18,13 +18,13 @@ SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)
     [
         ([FALLING], False, False),
         ([SETTLED, FALLING], False, False),
-        ([SETTLED], False, True),  # after an unsettled warm-up, the trials decide
+        ([SETTLED], False, True),  # if the warm-up did not settle, the trials decide
         ([SETTLED[::-1], FALLING[::-1]], False, True),  # a rising cost does not indicate warm-up
-        ([FALLING], True, False),  # a falling cost counts even after a settled warm-up
+        ([FALLING], True, False),  # a falling cost counts even if the warm-up settled
         ([FALLING], None, False),
         ([(10.0,)], True, True),
         ([(10.0,)], None, True),
-        ([(10.0,)], False, False),  # after an unsettled warm-up, a single trial proves nothing
+        ([(10.0,)], False, False),  # if the warm-up did not settle, a single trial proves nothing
         ([(13.0, 10.0, 10.0, 10.0)], False, True),  # the mean is 7 % above the mean of the later half
         ([(16.0, 10.0, 10.0, 10.0)], False, False),
     ],
@@ -50,7 +50,7 @@ def test_falling_cost_means_not_warmed_up(processes: list[tuple[float, ...]], st
         ([0.0, 0.0, 0.0, 0.0, 0.05, 0.2], False),
         ([0.2], False),
         ([0.0, 0.0, None], True),
-        ([0.2, 0.2, None], True),  # unknown in the last third
+        ([0.2, 0.2, None], True),  # compiler time is unknown in the last third
     ],
 )
 def test_a_busy_compiler_means_not_warmed_up(shares: list[float | None], warm: bool) -> None:
@@ -82,7 +82,7 @@ def test_a_significant_fall_is_found(processes: list[tuple[float, ...]], falls: 
 
 @pytest.mark.parametrize(("processes", "trials"), [(3, 3), (3, 5), (1, 9), (5, 2), (2, 12)])
 def test_steady_costs_are_rarely_flagged(processes: int, trials: int) -> None:
-    """At a noise of 20 %, random falls often exceed ``MIN_FALL``, so the significance test decides."""
+    """With 20 % noise, random falls often exceed ``MIN_FALL``, so only the significance test prevents false alarms."""
     dice = np.random.default_rng(5)
     alarms = [fall_is_significant(dice.normal(0, 0.2, (processes, trials)).tolist()) for _ in range(1000)]
     assert sum(alarms) / len(alarms) == pytest.approx(0.01, abs=0.0095)  # three standard errors

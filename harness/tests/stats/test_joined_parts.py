@@ -1,4 +1,4 @@
-"""Ratios between the parts of a selection, which only the baseline connects. All servers of a simulation are equal."""
+"""Ratios between implementations in different parts, which only the baseline connects. Simulated servers are equal."""
 
 import itertools
 import math
@@ -17,13 +17,13 @@ from harness.stats.ranking_model import Ranking, Row
 from harness.stats.unranked import UNCONNECTED
 from harness.tests.doubles.runs import LOAD, MACHINE, run_info, trial
 
-SD = 0.02  # standard deviation of processes
+SD = 0.02  # standard deviation between processes, on the log scale
 Absent = Collection[tuple[str, str, int]]  # (implementation, test type, process) without a valid trial
 
 
 @dataclass(frozen=True, kw_only=True)
 class JoinedRun:
-    """A run that joins parts. Machines differ by factors, which must not appear in a ratio."""
+    """A run that joins parts from machines of different speeds, which must not affect any ratio."""
 
     parts: int = 3
     processes: int = 3  # in each part
@@ -34,7 +34,7 @@ class JoinedRun:
     absent: Absent = ()
 
     def draw(self, seed: int) -> tuple[RunInfo, list[Trial]]:
-        """Return the record of the run and its trials."""
+        """Return the run's description and trials."""
         dice, trials = np.random.default_rng(seed), []
         members = [["ref", *(f"{part}{row}" for row in range(self.rows))] for part in range(self.parts)]
         names = tuple(dict.fromkeys(name for own in members for name in own))
@@ -101,7 +101,7 @@ def test_rows_without_baseline_in_their_part_are_unranked(lacking: tuple[int, ..
 
 
 def test_score_without_common_baseline_processes_has_no_interval() -> None:
-    """Each test type connects all parts, but no baseline process in part 1 has a value in both."""
+    """In part 1, the baseline has values for both test types, but never from the same process."""
     absent = [("ref", "json", 3), ("ref", "json", 4), ("ref", "db", 5)]
     info, trials = JoinedRun(rows=2, absent=absent, kinds=("json", "db")).draw(1)
     scores = {each.implementation: each.throughput for each in ranked(info, trials).overall}

@@ -1,4 +1,4 @@
-"""Tests of the fit, with examples computed by hand and simulated runs."""
+"""Tests for the fit, with examples computed by hand and simulated runs."""
 
 import math
 from dataclasses import asdict
@@ -54,15 +54,15 @@ def test_variance_outlier_over_tables_widens_only_its_intervals() -> None:
         {"a": {**calm, "wild": drawn("wild", 100.0, 0.5)}, "b": {**calm, "wild": drawn("s", 100.0, 0.004)}}
     )
     without = difference(compared(calm), "s0", "s1").half_width(0.95)
-    for kind in "ab":  # in the second table, the outlier's processes agree by chance
+    for kind in "ab":  # in table b, the outlier's processes agree by chance
         assert difference(seldom.means(kind), "s0", "s1").half_width(0.95) < 1.1 * without
         assert difference(seldom.means(kind), "s0", "wild").half_width(0.95) > 0.3
 
 
 def test_variance_outlier_differs_from_fourfold_server() -> None:
-    """Use the figures of fastify in Round 1.
+    """The figures imitate fastify in Round 1.
 
-    Three processes that differ by 13 % have two degrees of freedom, which are too few for 171 pairs.
+    The three processes differ by 13 %. Two degrees of freedom are too few to decide 171 pairs.
     """
     scatter = {**{f"s{n}": (1.2**n, 0.028) for n in range(18)}, "fastify": (4.2, 0.13)}
     drawn = {
@@ -85,7 +85,7 @@ def test_window_variance_outlier_widens_only_its_intervals() -> None:
 
 
 def test_effects_of_rounds_are_not_noise() -> None:
-    """The same factors slow both servers down, so their ratio within a process is exact."""
+    """Round effects slow both servers down by the same factors, so their ratio within a process is exact."""
     slow = [1.0, 0.5, 0.8, 0.7]
     table = ValueTables({}).fit(
         {n: {(0, i): s * f for i, f in enumerate(slow)} for n, s in (("a", 100.0), ("b", 200.0))}
@@ -95,7 +95,7 @@ def test_effects_of_rounds_are_not_noise() -> None:
 
 
 def test_windows_do_not_count_as_processes() -> None:
-    """Even ten times as many windows cannot make an interval narrower than the variance between processes."""
+    """However many windows there are, the variance between processes limits how narrow an interval becomes."""
     generator, widths = np.random.default_rng(5), []
     for rounds in (5, 50, 500):
         logs = {
@@ -121,7 +121,7 @@ def test_single_process_assumes_five_percent_between_processes() -> None:
 
 
 def test_missing_a_slow_process_number_gives_no_advantage() -> None:
-    """All servers are half as fast in process 1, in which server c did not run."""
+    """All servers are half as fast in process 1, but server c has no values from that process."""
     values = {
         name: {(p, r): speed * (0.5 if p == 1 else 1) * (1 + 0.001 * r) for p in range(3) for r in range(2)}
         for name, speed in (("a", 100.0), ("b", 150.0), ("c", 150.0))
@@ -168,7 +168,7 @@ def test_intervals_of_two_processes_cover_and_stay_bounded(drift: float, most: f
 
 def test_prior_df_reflects_how_much_variances_differ() -> None:
     names, dice, estimates = [f"s{i}" for i in range(20)], np.random.default_rng(3), []
-    for unlike in (1.0, 0.0):  # half of the servers have e² times the noise
+    for unlike in (1.0, 0.0):  # 1.0: half of the servers have e² times the noise of the others; 0.0: all are equal
         noise = 0.02 * np.exp(unlike * np.where(np.arange(20) % 2, 1, -1))[:, None, None]
         tables = [fit_logs(names, dice.normal(size=(20, 15, 1)) * noise, range(15)) for _ in range(2)]
         estimates.append(estimate_prior(tables).prior_df)
@@ -187,7 +187,7 @@ def test_prior_df_reflects_how_much_variances_differ() -> None:
     ],
 )
 def test_coverage_false_differences_and_power(name: str, most_false: float, min_power: tuple[float, float]) -> None:
-    """Estimate shares within ±3.5 % from 150 runs. ``harness.studies.coverage`` prints exact shares."""
+    """150 runs determine the shares only within ±3.5 %. ``harness.studies.coverage`` computes them exactly."""
     shares = coverage.simulate(coverage.WORLDS[name], 150, seed=3)
     assert 0.92 <= shares.covered <= 0.99
     assert shares.false <= most_false
@@ -198,7 +198,7 @@ def test_coverage_false_differences_and_power(name: str, most_false: float, min_
 
 @pytest.mark.simulation
 def test_pooled_mean_accounts_for_shared_processes() -> None:
-    """If processes differ equally in all six test types, the test types add little information, otherwise much."""
+    """If a process deviates equally in all six test types, more test types add little information; otherwise, much."""
     widths: dict[float, list[float]] = {}
     for shared in (0.0, 1.0):
         world = SimulatedRun(truth=(0.0,) * 4, processes=5, shared=shared, window=0.01, correlation=0.0, drift=0.0)
@@ -221,7 +221,7 @@ def test_five_hundred_servers_take_no_more_than_seconds() -> None:
 
 
 def drawn(key: str, rows: int, processes: int, rounds: int = 1, drift: float = 0.05) -> SimulatedValues:
-    """Return rows that differ by 10 %. Every third row has three times the noise, and another row is an outlier."""
+    """Return rows at intervals of 10 %. The noise differs up to threefold between rows, and row 8 is an outlier."""
     return {
         f"s{row}": {
             (p, r): 100 * math.exp(

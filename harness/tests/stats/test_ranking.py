@@ -1,4 +1,4 @@
-"""Tests of the ranking of runs with given true values."""
+"""Tests for the ranking of runs with given true values."""
 
 import itertools
 import math
@@ -69,7 +69,7 @@ def test_smoke_profile_has_figures_but_no_ranks() -> None:
     ("visits", "headline", "rows"),
     [
         ({C256: 1, C16: 3}, C16, C16),
-        ({C256: 1, C16: 1}, None, C256),  # the best load of each implementation
+        ({C256: 1, C16: 1}, None, C256),  # None: each implementation's best load
         ({C16: 1, C8: 1}, None, C8),  # if several loads are equal, the load with fewer connections
         ({Q1: 2, Q20: 1}, Q20, Q20),
         ({X8: 2, X4: 2}, X8, X8),
@@ -105,7 +105,7 @@ def test_note_on_a_single_process(rounds: int, note: str) -> None:
 
 
 def test_merged_run_compares_within_deployments() -> None:
-    """The second deployment is ten times as fast and favours b. Its four processes count as a single unit."""
+    """The second deployment is ten times as fast and favours b. Each deployment's processes count as a single unit."""
     generator = np.random.default_rng(3)
     sets = [MachineSet(name=f"d{d}", machine=MACHINE, processes=tuple(range(d, 8, 2))) for d in range(2)]
     measured = [
@@ -136,7 +136,7 @@ def test_run_without_trials_has_empty_tables() -> None:
 
 
 def copies(gaps: Mapping[str, Sequence[float]], noise: float = 0.0, rounds: int = 1) -> list[Trial]:
-    """Return trials of two copies of an implementation, with given log differences by process."""
+    """Return trials of two copies of an implementation; ``gaps`` has their log differences by test type and process."""
     return [
         trial(name, 100 * math.exp((name != "a") * gap + noise * luck(kind, name, p, r)), p, r, test_type=kind)
         for kind, own in gaps.items()
@@ -145,11 +145,11 @@ def copies(gaps: Mapping[str, Sequence[float]], noise: float = 0.0, rounds: int 
 
 
 def test_noise_floor_exceeds_differences_of_copies() -> None:
-    apart = (0.01, -0.01, 0.02, -0.02, 0.0)  # no lasting difference
+    apart = (0.01, -0.01, 0.02, -0.02, 0.0)  # differences with mean 0
     half = special.stdtrit(4, 0.975) * np.std(apart, ddof=1) / math.sqrt(5)
     cancels = {"json": apart, "db": [-each for each in apart]}  # no cell differs significantly
     always = dict.fromkeys(("json", "db"), [math.log(1.03)] * 5)
-    lasting = copies({"json": [0.04] * 5, "db": [-0.05] * 5}, 0.003, 2)  # the differences cancel over both cells
+    lasting = copies({"json": [0.04] * 5, "db": [-0.05] * 5}, 0.003, 2)  # nearly cancel in the mean of both cells
     for measured, low, high in (
         (copies(always), 0.03 - 1e-9, 0.03 + 1e-9),
         (copies({"json": apart}), math.expm1(half) - 1e-9, math.expm1(half) + 1e-9),
@@ -213,7 +213,7 @@ OTHERS: dict[str, dict[str, object]] = {
 
 
 def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[VerificationRecord]]:
-    """Return a run with limits, failed builds and starts, validity checks, unplanned loads and missing figures."""
+    """Return a run with all special cases, such as failed builds, validity checks, unplanned loads, missing figures."""
     cells = [(kind, load) for kind, own in {**PLAN, "plaintext": (C16, C256, C32, C8)}.items() for load in own]
     collected = []
     for (name, speed), (kind, load), p, r in itertools.product(SPEED.items(), cells, range(3), range(2)):

@@ -1,4 +1,4 @@
-"""Tests of the stopping rule."""
+"""Tests for the stopping rule."""
 
 import math
 
@@ -26,7 +26,7 @@ APART = {"a": 0.0, "b": 0.012, "c": 0.06, "d": 0.3, "e": 0.33}
 
 
 def stepwise(noise: float, lost: tuple[str, ...] = ()) -> list[Trial]:
-    """Return trials in which pairs are decided at different looks. ``noise`` is the noise of CPU per request."""
+    """Return trials whose pairs are decided at different looks; ``noise`` applies to CPU per request (log scale)."""
     two = ClosedLoop(connections=64, queries=1), ClosedLoop(connections=64, queries=20)
     return [
         trial(
@@ -81,7 +81,7 @@ def test_the_looks_share_out_the_error() -> None:
     [
         ((0, 1, 2), 2, 0.02, EXPECTED),  # all cells wait for the first look
         ((0, 1, 2), 3, 0.02, []),  # clear differences are decided at the first look
-        ((0.0, 0.0, 2.0), 3, 0.02, EXPECTED[:2]),  # undecided neighbours need more processes
+        ((0.0, 0.0, 2.0), 3, 0.02, EXPECTED[:2]),  # undecided pairs of neighbours need more processes
         ((0.0, 0.0, 2.0), 5, 0.001, []),  # a tie with a narrow interval needs no more processes
         ((0.0, 0.0, 0.0), 10, 0.02, []),  # the maximum ends the run
     ],

@@ -1,1 +1,1 @@
-"""Tests of harness.studies."""
+"""Tests for harness.studies."""

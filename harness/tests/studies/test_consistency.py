@@ -1,4 +1,4 @@
-"""Contradictions between records are found, and explained only by different conditions."""
+"""Contradictions between recorded ratios are found, and are attributed to differences in conditions."""
 
 from dataclasses import replace
 from pathlib import Path

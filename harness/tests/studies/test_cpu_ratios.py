@@ -1,4 +1,4 @@
-"""Tests of ratios between implementations whose tests are joined."""
+"""Tests for ratios between implementations whose tests are joined."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of the study of injected slowdowns."""
+"""Tests for the study of injected slowdowns."""
 
 from argparse import Namespace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/reference/ describes all keys, verbs and flags as the code defines them."""
+"""The pages in docs/reference/ describe all keys, verbs and flags as the code defines them."""
 
 from types import ModuleType
 

@@ -1,4 +1,4 @@
-"""Tests of the changes to the tables during a load."""
+"""Tests for the changes to the tables during a load."""
 
 import time
 
@@ -15,7 +15,7 @@ from harness.verify.database_tables import DatabaseTables, open_tables
 
 @pytest.fixture
 def versions(database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch) -> list[TableVersion[str]]:
-    """Return the versions of the fortune table during a load."""
+    """Return the versions of the fortune table that tfb created during a load."""
     monkeypatch.setattr(changes, "INTERVAL_SECONDS", (0.0, 0.001))
     with open_tables(database) as view:
         before, until = view.read_fortunes(), time.monotonic() + 30

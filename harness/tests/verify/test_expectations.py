@@ -52,7 +52,7 @@ def cut_short(request: ReceivedRequest, reply: Reply) -> Reply:
     return replace(reply, headers=promised, close=True) if item(request) else reply
 
 
-WRONG: list[tuple[Wrong, str, str]] = [  # (change of replies, affected request, check that fails)
+WRONG: list[tuple[Wrong, str, str]] = [  # (change to replies, affected request, check that fails)
     (changed(version, status=500, body=b"out of\x1border"), "version", "declared-status"),
     (wrong_for_some_values, "item", "declared-json"),
     (changed(item, content_type="text/html"), "item", "declared-content-type"),
@@ -126,7 +126,7 @@ def test_brief_verification_sends_the_first_values() -> None:
 PARTS = {"id": 7, "tags": ["a", {"b": 1}], "on": True}
 SIZED, AS_JSON, TYPED = {"size": [4, 6]}, {"json": PARTS}, {"content_type": "text/plain; charset=utf-8"}
 BODY, BOUNDED = {"body": "hello"}, {"json_schema": {"properties": {"id": {"maximum": 6}}}}
-JUDGED: dict[str, Any] = {  # (expectation, response)
+JUDGED: dict[str, Any] = {  # name -> (expectation, response body, response fields)
     "right": (SIZED | BODY, b"hello", {}),
     "other status": ({"status": 404}, b"h" * 81, {}),
     "other everything": (SIZED | BODY | TYPED | AS_JSON, b"", {"status": 500}),

@@ -1,4 +1,4 @@
-"""An honest order service passes, and observations that are missing in the evidence are reported."""
+"""An honest order service passes, and observations missing from the evidence are reported."""
 
 import threading
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tests of the checks of an implementation's folder and of the server's process."""
+"""Tests for the checks of an implementation's folder and of the server's process."""
 
 import json
 import re
@@ -19,7 +19,7 @@ README = f"# Mine\n\n{'It shows what a server does. ' * 5}\n"
 
 
 def judged(one: Implementation, conduct: ConductFacts) -> dict[str, str]:
-    """Return the outcome of each rule that passes, and the message of each other rule."""
+    """Return rule -> "pass", or the finding's message if the rule does not pass."""
     found = verify_conduct(one, conduct, 0.0)
     assert found is not None
     return {result.rule: result.message or result.outcome.value for result in found.results}
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rules(folder: Path, *, strict: bool = False) -> dict[str, str]:
-    """Return the result for the folder by rule."""
+    """Return the results of the folder's checks: rule -> "pass" or message."""
     ((one,), *_) = read_config(folder / CONFIG_FILE)
     return judged(one, ConductFacts(folder=read_folder(one, strict=strict), strict=strict))
 

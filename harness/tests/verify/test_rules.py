@@ -1,4 +1,4 @@
-"""Tests of the outcomes under TechEmpower's rules, where some findings only warn."""
+"""Tests for the outcomes under TechEmpower's rules, where some findings only warn."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ JUDGED: list[tuple[str, str, list[Exchange]]] = [
     ("json-message", "json", [exchange('{"Message":"Hi","message":"Hello, World!"}')]),
     ("calls-and-sum", "fan-out", [exchange('{"calls":1,"sum":5,"more":1}')]),
     ("plaintext-body", "plaintext", [exchange("Hello, World!\n")]),
-    # The maximum length of an excerpt, and one more.
+    # An excerpt of maximum length, and one that is a character too long.
     *(("plaintext-body", "plaintext", [exchange("a" * size)]) for size in (160, 161)),
     ("count-exact", "query", [exchange("[]", FRACTION)]),
     ("count-exact", "query", [exchange("[]", TWO)]),
@@ -45,7 +45,7 @@ JUDGED: list[tuple[str, str, list[Exchange]]] = [
     ("answered", "query", [replace(SILENT, case=FRACTION)]),
     ("answered", "query", [replace(SILENT, case=TWO)]),
     ("answered", "db", [replace(SILENT, error="not a status line: b'<html>'", error_kind="grammar")]),
-    # The finding that fails takes precedence over a warning.
+    # A failure takes precedence over a warning.
     ("count-exact", "query", [exchange("[]", FRACTION), exchange("[]", TWO)]),
     ("one-number-a-row", "update", [TWICE]),
     *((name, "json", [exchange("no JSON", status=500)]) for name in ("json-valid", "json-message", "status-ok")),
@@ -54,7 +54,7 @@ JUDGED: list[tuple[str, str, list[Exchange]]] = [
 
 
 def judged(name: str, test_type: str, exchanges: list[Exchange]) -> str:
-    """Return the finding under TechEmpower's rules. Also assert the outcome under tfb's rules."""
+    """Return the finding under TechEmpower's rules, and assert that tfb's rules turn every finding into a failure."""
     evidence = Evidence(test_type=test_type, exchanges=exchanges, history={"world": [TABLE]})
     world = {1: -int(exchanges[0].sent_at)}
     evidence.snapshots = [
@@ -67,5 +67,5 @@ def judged(name: str, test_type: str, exchanges: list[Exchange]) -> str:
 
 
 def test_outcomes_under_techempower_rules_are_as_approved() -> None:
-    """Missing or wrong data fails a check. Statuses other than 200 are findings of the check status-ok."""
+    """Missing or wrong data fails a check. For a status other than 200, only the check status-ok fails."""
     approve("verify-rules", [judged(*one) for one in JUDGED])

@@ -1,4 +1,4 @@
-"""The verification of trials detects servers that cheat only under load, and passes honest servers."""
+"""The verification of trials catches servers that cheat only under load, and accepts honest servers."""
 
 import base64
 import json
@@ -58,7 +58,7 @@ def usual_load(test_type: str) -> ClosedLoop | Scenario:
 
 @dataclass
 class Trials:
-    """A process of a server, with consecutive trials."""
+    """A server process on which consecutive trials run."""
 
     server: ReferenceServer
     database: DatabaseAddress
@@ -71,7 +71,7 @@ class Trials:
     def trial(
         self, test_type: str, load: Load | None = None, *, seconds: float = SECONDS, written: bool = True
     ) -> TrialEvidence:
-        """Run a trial; ``written`` states whether the generator records responses."""
+        """Run a trial; if ``written`` is False, the generator does not record responses."""
         if self.number:
             time.sleep(PAUSE_SECONDS)
         self.number += 1
@@ -149,7 +149,7 @@ class TestWithGenerator:
 def make_trial(
     server: Server, test_type: str, database: DatabaseAddress, load: Load = SINGLE, verifier: Verifier | None = None
 ) -> TrialVerification:
-    """Return the verification of a trial in which the test sends the load."""
+    """Return the verification of a trial whose load the test itself sends."""
     kind = server.implementation.test_types[test_type]
     context = TrialContext(server=server, test_type=kind, load=load, database=database, seconds=1.0, rate=10.0, seed=1)
     return (verifier or Verifier()).verify_trial(context)
@@ -174,7 +174,7 @@ def request_counts(**counts: Any) -> RequestCounts:
 def send_load(
     trial: TrialVerification, file: Path, requests: int, *, written: int = 9999, lost: int = 0, changes: bool = False
 ) -> TrialEvidence:
-    """Send the load of a trial from this process, and judge the trial.
+    """Send a trial's load from this process, and judge the trial.
 
     Args:
         trial: The trial.
@@ -281,7 +281,7 @@ def test_caches_may_hold_rows_of_earlier_trials(seeded: DatabaseAddress, tmp_pat
     with ReferenceServer(seeded) as server, open_tables(seeded) as tables:
         before = tables.read_world()
         assert not is_wrong("db", "none")
-        assert tables.read_world() == before  # restored for servers with caches
+        assert tables.read_world() == before  # the trial restores the tables, because servers may have caches
         row, held = next(one for one in changed["world"].items() if one not in before["world"].items())
         other_numbers = [n for n in range(1, 5) if n not in (held, before["world"][row])][:2]
         changed_to, written, never = (f'[{{"id":{row},"randomNumber":{number}}}]' for number in (held, *other_numbers))

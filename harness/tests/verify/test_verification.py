@@ -69,7 +69,7 @@ def test_the_reference_server_passes_every_check(
         of_time = thorough and name in ("http", "delay")  # time determines the number of requests
         ran = [result.check for result in verdict.results]
         known = {c.name for c in CHECKS.values() if c.applies(name) and not c.rule.startswith(("declared", "load"))}
-        # The check date-moves needs several seconds, so it runs only for "http".
+        # The check date-moves takes several seconds, so it runs only for "http".
         assert not thorough or known - {*ran} == (set() if name == "http" else {"date-moves"})
         requests = [] if of_time else reference.take_requests()
         # A brief verification runs fewer checks.

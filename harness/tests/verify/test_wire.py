@@ -149,5 +149,5 @@ def test_slow_bytes_do_not_extend_the_deadline(begun: bytes, drip: bytes, expect
         started_at = time.monotonic()
         with pytest.raises(WireError) as caught:
             connection.receive()
-        assert time.monotonic() - started_at < 10  # detects a hang; this is no measurement
+        assert time.monotonic() - started_at < 10  # generous, because the test only needs to detect a hang
     assert re.fullmatch(expected, f"{caught.value.kind}: {caught.value}")

@@ -1,4 +1,4 @@
-"""Helper that runs a trial with the real load generator and verifies the responses."""
+"""Runs trials with the real load generator and verifies the responses."""
 
 import shutil
 import subprocess
@@ -24,7 +24,7 @@ WITH_GENERATOR = [
 def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[TrialEvidence, float]:
     """Run a trial with the real generator; return the evidence and the requests per second.
 
-    ``written`` states whether the generator records responses.
+    If ``written`` is False, the generator does not record responses.
     """
     context = trial.context
     server, test_type = context.server, context.test_type
@@ -42,6 +42,7 @@ def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[Tria
                 threads=1,
                 seed=context.seed,
                 sampling=trial.sampling,
+                protocol=test_type.protocol,
                 tls_fixed=test_type.tls,
                 requests=trial.requests,
                 use_cases=test_type.use_cases,

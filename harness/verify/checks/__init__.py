@@ -1,8 +1,8 @@
 """Checks: pure functions from evidence to findings, each with a name, a rule and the test types to which it applies.
 
 ``verification`` and ``trial`` gather the evidence once, and every check judges it. Checks never contact a server.
-``registry`` lists all checks. Each rule is a paragraph of docs/requirements.md. With the rules ``tfb``, all checks are
-binding. With the rules ``techempower``, a violation that TechEmpower accepts is only a warning.
+``registry`` lists all checks. Each rule is a paragraph of docs/requirements.md. Under the rules ``tfb``, all checks are
+binding. Under the rules ``techempower``, a violation that TechEmpower accepts is only a warning.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from harness.records.verification_record import WHOLE_SERVER, CheckResult, Outco
 from harness.verify.checks.evidence import Evidence, Exchange
 
 CONDUCT = "conduct"  # pseudo test type for checks of the server's process and folder
-LOAD = "load"  # pseudo test type for checks of database counts after a load or after a process has ended
+LOAD = "load"  # pseudo test type for checks of database counts after a load or after a process has exited
 
 # Rules that TechEmpower does not have, as marked in docs/requirements.md. Plugins set ``Check.stricter`` instead.
 STRICTER_THAN_TECHEMPOWER = frozenset(
@@ -64,7 +64,7 @@ CheckFunction = Callable[[Evidence], Iterator[Finding]]
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A check of a rule, with the conditions under which the check applies."""
+    """A check that enforces a rule, and the conditions under which the check applies."""
 
     name: str
     rule: str
@@ -75,11 +75,11 @@ class Check:
     stricter: bool  # True if only tfb has the rule; under TechEmpower's rules, the check then only warns
 
     def applies_to(self, evidence: Evidence) -> bool:
-        """Return whether the check applies to the test type, and the required observations exist."""
+        """Return whether the check applies to the test type and the evidence contains the required observations."""
         return self.applies(evidence.test_type) and self.needs(evidence)
 
     def run(self, evidence: Evidence) -> CheckResult:
-        """Return the worst finding with the number of findings, or a pass if there are none."""
+        """Return the worst finding and the number of findings, or a pass if nothing was found."""
         findings = list(self.find(evidence))
         if not findings:
             return CheckResult(check=self.name, rule=self.rule, outcome=Outcome.PASS)

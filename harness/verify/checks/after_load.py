@@ -1,4 +1,4 @@
-"""Checks after a load or a process: each request has a response, and only permitted rows have changed.
+"""Checks that run after a load or a server process: every request got a response, and only permitted rows changed.
 
 A PostgreSQL session publishes table counters about once per second, and when it ends. tfb therefore reads the counters
 before a server process starts and after it has stopped. The difference contains every row that the process fetched or
@@ -75,7 +75,7 @@ def read_server_state(admin: psycopg.Connection, user: str) -> dict[str, str]:
     return state
 
 
-# Time limit for a stopped server's sessions to end, and interval between queries.
+# Time limit for a stopped server's sessions to end, and interval between polls, in seconds.
 SESSION_END_SECONDS, POLL_SECONDS = 2.0, 0.05
 
 UNANSWERED = "requests without a response (lost, or slower than the limit of 8 s)"
@@ -145,12 +145,12 @@ def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-# ---- over a process --------------------------------------------------------------------------------------------------
+# ---- after a process -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseCounters:
-    """PostgreSQL's counters of the world tables, and the definitions of all database objects."""
+    """PostgreSQL's counters for the world tables, and the definitions of all database objects."""
 
     counted: tuple[int, int, int] | None  # rows fetched by index, rows updated, and deadlocks; None if unknown
     state: Mapping[str, str]  # object -> definition; empty if unknown

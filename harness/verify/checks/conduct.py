@@ -101,7 +101,7 @@ def same_command(evidence: Evidence) -> Iterator[Finding]:
 
 @check("folder.3", CONDUCT_ONLY, _observed(lambda conduct: conduct.folder))
 def readme_written(evidence: Evidence) -> Iterator[Finding]:
-    """Require that README.md has been completed after ``./tfb new`` created it."""
+    """Require a complete README.md, without unfilled lines from the ``./tfb new`` template."""
     _, outcome = _facts(evidence)
     if defect := _folder(evidence).readme_defect:
         yield Finding(defect, outcome=outcome)

@@ -1,4 +1,4 @@
-"""Checks of the server as an HTTP/1.1 peer: closing, pipelining, unusual valid requests, and invalid requests."""
+"""Checks of HTTP/1.1 behaviour: closing connections, pipelining, unusual but valid requests, and invalid requests."""
 
 import itertools
 import secrets
@@ -19,7 +19,7 @@ from harness.verify.wire import Connection, Response, WireError
 SERVER_ONLY = frozenset({WHOLE_SERVER})
 ILLEGAL_SECONDS = 3.0  # time limit for an error response to an invalid request, or for closing the connection
 SEGMENT_PAUSE_SECONDS = 0.02  # usually long enough for the server to read a segment before the next arrives
-FIRST_PAUSE_SECONDS = 0.2  # pause after the first segment, which is long enough even on a busy machine
+FIRST_PAUSE_SECONDS = 0.2  # pause after the first segment; long enough even on a busy machine
 UNKNOWN_PATH = "/tfb-no-such-path"
 Segments = Sequence[tuple[bytes, float]]  # (bytes to send, seconds to wait afterwards)
 GARBAGE = {
@@ -39,7 +39,7 @@ def connection_close(evidence: Evidence) -> Iterator[Finding]:
     probe = evidence.probes["close"]
     if not probe.responses or not probe.closed:
         yield Finding(
-            "the server does not close after a request with Connection: close. Respond, then close the connection",
+            "the server does not honour Connection: close. Respond to the request, then close the connection",
             expected="the response, then a closed connection",
             actual=probe.error or "the connection stayed open",
         )
@@ -122,19 +122,19 @@ def unsupported_method(evidence: Evidence) -> Iterator[Finding]:
 
 @check("http.23", SERVER_ONLY, _probed("oversized"))
 def oversized_header(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the server refuses a header of more than a megabyte, and then still responds."""
+    """Require that the server rejects a header of more than a megabyte, and then still responds."""
     yield from _require_refusal(evidence.probes["oversized"], "a header of 1.25 MB", Outcome.WARN)
 
 
 @check("http.24", SERVER_ONLY, lambda evidence: any(name in evidence.probes for name in GARBAGE))
 def garbage(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the server refuses bytes that are not HTTP, and then still responds."""
+    """Require that the server rejects bytes that are not HTTP, and then still responds."""
     for name in sorted(GARBAGE.keys() & evidence.probes.keys()):
         yield from _require_refusal(evidence.probes[name], name.removeprefix("garbage: "), Outcome.FAIL)
 
 
 def _compare_responses(evidence: Evidence, name: str, reference: str, description: str) -> Iterator[Finding]:
-    """Find the first response whose status (or whose media type, with status 200) differs from the reference."""
+    """Find the first response whose status (or media type, if the status is 200) differs from the reference."""
     probe, plain = evidence.probes[name], evidence.probes[reference]
     if plain.error:
         return  # other checks report the failed reference request
@@ -181,7 +181,7 @@ def _require_refusal(probe: ProbeResult, description: str, if_accepted: Outcome)
         )
     elif status is not None and status < 400:
         yield Finding(
-            f"the server accepts {description}. Limit the size of headers, and refuse malformed requests",
+            f"the server accepts {description}. Limit the size of headers, and reject malformed requests",
             expected="4xx, or a closed connection",
             actual=f"{status}",
             outcome=if_accepted,
@@ -242,7 +242,7 @@ class _ConnectionProber:
 def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str, ProbeResult]:
     """Send all valid probes concurrently. Then send the invalid probes one by one, because they may harm the server.
 
-    ``urls`` must have different responses, so that swapped responses are detected. The cheapest URL is first.
+    The responses to ``urls`` must differ, so that swapped responses are detected. The cheapest URL comes first.
     """
     prober = _ConnectionProber(endpoint=endpoint, timeout=timeout)
     legal = _legal_probes(prober, urls)
@@ -277,7 +277,7 @@ def _legal_probes(prober: _ConnectionProber, urls: Sequence[str]) -> dict[str, C
     def separately(*requests: bytes) -> Callable[[], ProbeResult]:
         return lambda: prober.send_separately(*requests)
 
-    # A final number in a path may be the number of rows, so the path may be valid with any suffix.
+    # If a path ends in a number, the number may be a parameter, so the path may also be valid with a suffix.
     path = url.partition("?")[0].rstrip("/")
     suffix = (
         {}

@@ -1,4 +1,4 @@
-"""Checks of the test type ``delay``: responses arrive in time, and waiting does not block other requests."""
+"""Checks for the ``delay`` test type: responses arrive in time, and waiting does not block other requests."""
 
 from collections.abc import Iterator, Sequence
 

@@ -40,7 +40,7 @@ class QueryVariant:
     suffix: str = ""
     count: int | None = None  # expected number of rows; None if requests do not contain a number of rows
     alternative_count: int | None = None  # also accepted, because the requirements are ambiguous
-    declared: PreparedRequest | None = None  # the declared request of a service, which is sent instead of the URL
+    declared: PreparedRequest | None = None  # a service's declared request, sent instead of the URL
     drawn: PreparedRequest | None = None  # a request that a plugin drew at random, which is sent instead of the URL
 
     @property
@@ -137,7 +137,7 @@ class Exchange:
 
 
 def clamp_parameter(target: str, least: int, most: int) -> int:
-    """Return the integer at the end of a target, limited to ``least`` and ``most``. Return 0 if there is no integer."""
+    """Return the integer at the end of a target, clamped to ``least``..``most``. Return 0 if there is no integer."""
     number = re.search(r"=(-?\d+)\Z", target)
     return min(max(int(number[1]), least), most) if number else 0
 
@@ -219,7 +219,7 @@ class ProbeResult:
 
     @property
     def status(self) -> int | None:
-        """Return the status of the first response."""
+        """Return the status of the first response, or None if there was no response."""
         return self.responses[0].status if self.responses else None
 
     @property
@@ -267,7 +267,7 @@ class ExpectedWork:
 
     @classmethod
     def in_open_transactions(cls, texts: Sequence[str], rows: int) -> "ExpectedWork":
-        """Return the work of statements that PostgreSQL has not counted yet, because their transactions are open."""
+        """Return the work of statements in open transactions, which PostgreSQL has not counted yet."""
         on_world = [statement for text in texts if (statement := NormalisedStatement(text=text)).names_table("world")]
         writes = sum(statement.writes for statement in on_world)
         pages = sum(NormalisedStatement(text=text).names_table("fortune") for text in texts)
@@ -337,7 +337,7 @@ class ConductFacts:
     database_mistakes: tuple[str, ...] = ()
     stop_requested: bool = False
     stop_seconds: float | None = None  # seconds until the server stopped; None if it did not stop
-    root_processes: tuple[str, ...] | None = None  # names of processes that run as root; None without a container
+    root_processes: tuple[str, ...] | None = None  # names of processes that run as root; None if not in a container
     folder: FolderFacts | None = None
     strict: bool = False  # whether violations of rules for pull requests are failures instead of warnings
 
@@ -349,7 +349,7 @@ class Evidence:
     test_type: str
     rules: Rules = "tfb"
     thorough: bool = True
-    under_load: bool = False  # whether the exchanges are a sample of a load
+    under_load: bool = False  # whether the exchanges are a sample from a load
     exchanges: list[Exchange] = field(default_factory=list)  # sequential exchanges
     # Exchanges on several connections at the same time; their SQL statements are counted.
     concurrent: list[Exchange] = field(default_factory=list)
@@ -360,19 +360,19 @@ class Evidence:
     snapshots: list[TableSnapshot] = field(default_factory=list)
     complete: bool = True  # whether ``concurrent`` contains all requests instead of a sample
     rows_per_response: float = 0.0  # rows that the whole load wrote, divided by the number of sampled responses
-    # The result of ``values.count_age_pairs``, if the exchanges are a sample.
+    # Result of ``values.count_age_pairs``; empty unless the exchanges are a sample.
     age_pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)
     statements: Sequence[NormalisedStatement] | None = None  # statements with exact counts; None if not counted
-    # For each update request: number of pages that SELECTs touched, and sums of the page counts of ``moved_rows``.
+    # For each update request: pages that the SELECTs touched, and the returned rows' two page counts (``moved_rows``).
     pages_read: list[tuple[int, int, int]] = field(default_factory=list)
     uncounted_reason: str | None = None  # reason why statements could not be counted
-    all_statements: Sequence[str] = ()  # texts of all different statements since the server started
+    all_statements: Sequence[str] = ()  # texts of all distinct statements since the server started
     fortunes: Sequence[TableVersion[str]] = ()
     probes: dict[str, ProbeResult] = field(default_factory=dict)
     database_activity: DatabaseActivity | None = None  # activity from the start to the end of the server process
     expected_work: ExpectedWork = ExpectedWork()
     request_counts: RequestCounts | None = None
-    extension: object = None  # observations for the checks of a plugin
+    extension: object = None  # observations for a plugin's checks
     upstream: UpstreamStats | None = None  # requests that the upstream service received
     conduct: ConductFacts | None = None
 

@@ -26,7 +26,7 @@ from harness.verify.checks.verification_client import (
 # Number of times that a thorough (True) or brief (False) verification sends each declared request.
 SEQUENTIAL_REQUESTS = {True: 40, False: 3}
 CONCURRENT_REQUESTS = {True: 160, False: 8}
-FIRST_ATTEMPTS = 3  # a service may exceed the time limit while initialising a route for the first request
+FIRST_ATTEMPTS = 3  # attempts for a route's first request, because initialising the route may exceed the time limit
 RULE = "declared.1"
 # Maximum number of containers (arrays and objects), and maximum number of values, in a JSON response.
 MAX_CONTAINERS, MAX_VALUES = 600_000, 6_000_000
@@ -60,7 +60,7 @@ def _send(client: Client, variants: Sequence[QueryVariant], evidence: Evidence) 
     limits = (SEQUENTIAL_REQUESTS[evidence.thorough], CONCURRENT_REQUESTS[evidence.thorough])
     sequential, concurrent = (min(limit, affordable) for limit in limits)
     cases = list(itertools.islice(itertools.cycle(variants), 1, sequential + concurrent))
-    deadline = time.monotonic() + 3.0  # a slow service therefore receives fewer requests
+    deadline = time.monotonic() + 3.0  # limit the total time; a slow service therefore receives fewer requests
     in_time = itertools.takewhile(lambda _: time.monotonic() < deadline, cases[:sequential])
     evidence.exchanges += client.send_in_order(in_time)
     if (left := deadline - time.monotonic()) > 0:
@@ -76,7 +76,7 @@ def _send(client: Client, variants: Sequence[QueryVariant], evidence: Evidence) 
 
 
 def expectation_check(function: ExpectationCheck) -> Check:
-    """Turn a function that compares an exchange with an expectation into a check. Each message starts with the request.
+    """Turn a function that compares an exchange with an expectation into a check. Its messages start with the request.
 
     The function raises ValueError if the body cannot be decoded or parsed.
     """

@@ -1,4 +1,4 @@
-"""Checks of the test type ``fan-out``: the server makes the requested upstream calls and returns the sum."""
+"""Checks for the ``fan-out`` test type: the server makes the requested upstream calls and returns the sum."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 def wait_until_idle(upstream: Upstream, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Wait until the upstream service receives no more calls for disconnected clients, or until a time limit."""
+    """Wait until the server stops making upstream calls for disconnected clients, or until the time limit expires."""
     before = upstream.stats().calls
     for _ in range(MAX_POLLS):
         sleep(IDLE_SECONDS)

@@ -160,7 +160,7 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
 
 
 def _alphabetical_key(row: tuple[str, ...]) -> str:
-    """Return a key that sorts rows by message, with accents and case ignored."""
+    """Return a key that sorts rows by message, ignoring accents and case."""
     return "".join(c for c in unicodedata.normalize("NFD", row[-1]) if not unicodedata.combining(c)).casefold()
 
 

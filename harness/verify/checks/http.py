@@ -131,7 +131,8 @@ def date_moves(evidence: Evidence) -> Iterator[Finding]:
         times_by_date.setdefault(exchange.header("date") or "", []).append(exchange.received_at)
     for date, times in times_by_date.items():
         unchanged = max(times) - min(times)
-        # Under load, require responses in more than 4 different seconds, because the machine may have stalled.
+        # Under load, report an unchanged Date only if responses arrived in more than 4 different seconds. Otherwise,
+        # the machine may have stalled.
         observed = not evidence.under_load or len(set(map(int, times))) > allowed
         if date and unchanged > allowed and observed:
             yield Finding(
@@ -143,7 +144,7 @@ def date_moves(evidence: Evidence) -> Iterator[Finding]:
 
 @check("http.10", ALL_TYPES)
 def content_type(evidence: Evidence) -> Iterator[Finding]:
-    """Require the test type's Content-Type, in UTF-8."""
+    """Require the test type's media type, with no charset other than UTF-8. HTML must declare the charset."""
     expected = TEST_TYPES[evidence.test_type].media_type
     if not expected:
         return  # the test type has its own check
@@ -204,7 +205,7 @@ def parse_media_type(value: str) -> tuple[str | None, dict[str, str]]:
 
 
 def _describe_close(exchange: Exchange) -> str:
-    """Return how the server announced that it would close the connection, and after how many requests."""
+    """Describe whether the server announced that it would close the connection, and after how many requests."""
     announced = (exchange.header("connection") or "").lower() == "close"
     how = "Connection: close" if announced else "closed"
     requests = exchange.requests_on_connection

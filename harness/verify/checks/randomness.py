@@ -80,7 +80,7 @@ def numbers_uniform(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _ordinary(evidence: Evidence) -> list[Exchange]:
-    """Return the concurrent exchanges for few rows. In longer responses, servers may avoid duplicates."""
+    """Return the successful concurrent exchanges with at most 20 rows. For more rows, servers may avoid duplicates."""
     return [exchange for exchange in evidence.concurrent if exchange.ok and (exchange.case.count or 1) <= 20]
 
 
@@ -109,7 +109,7 @@ def _find_uneven(description: str, values: Sequence[int]) -> Iterator[Finding]:
 
 
 def _sequences(evidence: Evidence) -> tuple[list[list[int]], ...]:
-    """Return the ids of each connection in order, and the ids of all connections in order of time.
+    """Return each connection's ids in order, and the ids of all connections in chronological order.
 
     Only the combined order reveals ids that come from a counter which all connections share.
     """
@@ -219,7 +219,7 @@ def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
     if not pairs:
         return
     size = max(len(ids) for ids in responses)
-    # A request contains a given id with a probability of at most size/10000.
+    # A response contains a given id with a probability of at most size/10000.
     limit = next(k for k in range(size + 2) if binomial_tails(k + 1, size, size / HIGHEST_ID)[1] * pairs < FALSE_ALARM)
     holders: dict[int, list[int]] = {}  # id -> indices of the responses that contain it
     findings = 0
@@ -234,7 +234,7 @@ def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
                     actual=f"rows {', '.join(str(i) for i in sorted(responses[other_index] & ids)[:8])}…",
                 )
         if findings > MIN_VALUES:
-            return  # further findings would not change the verdict
+            return  # additional findings would not change the verdict
         for identifier in ids:
             holders.setdefault(identifier, []).append(index)
 

@@ -33,7 +33,7 @@ _WRITING_VERBS = frozenset({"update", "insert", "delete", "merge", "copy", "trun
 _MODIFIES = re.compile(r"(?<![\w$])(?:update|insert\s+into|delete\s+from|merge\s+into)(?![\w$])", re.IGNORECASE)
 _LOCKS = re.compile(r"(?<![\w$])for\s+(?:no\s+key\s+)?update(?![\w$])", re.IGNORECASE)
 _COPIES_OUT = re.compile(r"copy\s*\(|copy\s.*\sto\s", re.IGNORECASE | re.DOTALL)
-# Syntax that lets a SELECT find several ids. IN with one parameter is permitted, because object mappers generate it.
+# Syntax that lets a SELECT find several ids. IN with a single parameter is allowed, because object mappers generate it.
 _LISTS = re.compile(
     r"""
       (?<![\w$"]) (?: any | some | or | between | join | union | values
@@ -44,7 +44,7 @@ _LISTS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # Match queries about statement counting. PostgreSQL records names of settings and extensions as ``$1``, except in SHOW,
-# so the second pattern also matches unrelated queries. Drivers such as asyncpg read a setting when they change it.
+# so the second pattern also matches unrelated queries. It excludes set_config, with which asyncpg changes settings.
 _NAMES_COUNTING = re.compile(r"pg_stat_statements|compute_query_id", re.IGNORECASE)
 _MAY_ASK_FOR_COUNTING = re.compile(
     r"(?<!\w)(?: pg_settings | pg_show_all_settings | current_setting | pg_extension | pg_available_extension\w*"
@@ -99,11 +99,11 @@ class NormalisedStatement:
 
     @property
     def accepts_list(self) -> bool:
-        """Return whether a call can search for several ids. PostgreSQL 18 records a list as ``$1 /*, ... */``."""
+        """Return whether a single call can select several ids. PostgreSQL 18 records a list as ``$1 /*, ... */``."""
         return "/*, ... */" in self.text or _LISTS.search(strip_comments(self.text)) is not None
 
     def returns_column(self, column: str) -> bool:
-        """Return whether the statement selects a column, by name or with ``*``, and does no ``_DATABASE_WORK``."""
+        """Return whether the statement selects a column, by name or with ``*``, and contains no ``_DATABASE_WORK``."""
         text = _PREPARES.sub("", strip_comments(self.text))
         selected = re.search(rf"\*|(?<![\w$])(?:table|{column})(?![\w$])", text, re.IGNORECASE)
         return selected is not None and not _DATABASE_WORK.search(text)

@@ -40,7 +40,7 @@ def statements_counted(evidence: Evidence) -> Iterator[Finding]:
     lambda e: (_has_counts(e) or _floods_counters(e)) and e.expected_work.reads + e.expected_work.pages > 0,
 )
 def rows_read(evidence: Evidence) -> Iterator[Finding]:
-    """Require that SELECTs read as many rows as were returned. After a process has ended, also check index fetches."""
+    """Require that SELECTs read as many rows as were returned. After a process has exited, also check index fetches."""
     expected = evidence.expected_work
     if _floods_counters(evidence):
         yield Finding(
@@ -170,8 +170,8 @@ def returned_rows_read(evidence: Evidence) -> Iterator[Finding]:
 def counting_unwatched(evidence: Evidence) -> Iterator[Finding]:
     """Find queries about statement counting, because only a cheating server needs them.
 
-    If the text does not name the setting or extension, the check only warns, and ignores statements outside requests.
-    The reason is that drivers query unrelated settings when they connect.
+    Drivers query unrelated settings when they connect. Therefore, if the text does not name the setting or extension,
+    the check only warns, and ignores statements outside requests.
     """
     asked = [text for text in evidence.all_statements if NormalisedStatement(text=text).asks_for_counting]
     unclear = [s.text for s in evidence.statements or () if s.asks_for_counting is None]
@@ -196,7 +196,7 @@ def _floods_counters(evidence: Evidence) -> bool:
 def _find_shortfall(
     verb: str, actual: int, expected: int, unit: str = "rows", *, note: str = "", tolerance: float = 0.0
 ) -> Iterator[Finding]:
-    """Yield a finding if fewer rows were read or written than returned. ``note`` is appended to the actual number."""
+    """Yield a finding if fewer rows were read (or written) than were returned. Append ``note`` to the actual number."""
     if actual < expected * (1 - tolerance):
         advice = "Query the database for every row" if verb == "read" else "Write every row before responding"
         yield Finding(

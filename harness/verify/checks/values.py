@@ -22,8 +22,8 @@ from harness.verify.checks.statement_counts import HIGHEST_ID
 
 UPDATE = frozenset({"update"})
 WORLD_TABLES = ("world", "World")
-# Upper bounds of age classes in seconds. A row's age is the time from the response to a snapshot. Rows above the last
-# bound are ignored, because most of them have been overwritten.
+# Upper bounds of age classes in seconds. A row's age is the time from the response to a snapshot. Rows older than
+# the last bound are ignored, because most of them have been overwritten.
 AGES = (0.02, 0.1, 0.5)
 # Rows that are at most this old (in seconds) are compared with rows that are at least OLDER times as old.
 YOUNG_AGES = (0.002, 0.005, 0.02)
@@ -104,7 +104,7 @@ def _find_outdated(
     """Yield rows that have an outdated number in a snapshot, as (id, permitted numbers, actual number).
 
     A number is outdated if a later request for the row was sent after the response with the number, and was answered
-    before the snapshot. ``slack`` is the error of the clocks in seconds.
+    before the snapshot. ``slack`` is the clocks' uncertainty in seconds.
     """
     table = snapshot.world.get(name, {})
     for identifier, row_writes in writes.items():
@@ -164,8 +164,8 @@ def count_age_pairs(evidence: Evidence) -> Counter[tuple[float, bool]]:
     """Pair newer rows with older rows, and count the pairs in which exactly one row is missing from a snapshot.
 
     The response with the older row precedes the request for the newer row, so every write that can overwrite the newer
-    row can also overwrite the older row. With a correct server, the newer row is therefore the missing row in at most
-    half of these pairs, however many rows other requests write.
+    row can also overwrite the older row. If the server is correct, the newer row is therefore the missing row in at
+    most half of these pairs, however many rows other requests write.
 
     Returns:
         The number of pairs by (maximum age of the newer row in seconds, whether the newer row is missing).

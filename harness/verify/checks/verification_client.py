@@ -19,7 +19,7 @@ from harness.verify.wire import Connection, Response, WireError
 MAX_RETAINED_BYTES = 16 << 20
 CONCURRENT_CONNECTIONS = 8  # number of connections for concurrent requests
 MAX_FAILURES = 3  # maximum number of requests without a response, per connection
-# Stop after this many responses if all have 5xx statuses, because further requests are unlikely to succeed.
+# Stop after this many responses if all have 5xx statuses, because more requests are unlikely to succeed.
 MAX_SERVER_ERRORS = 12
 
 
@@ -99,11 +99,11 @@ class Client:
 
     @property
     def is_full(self) -> bool:
-        """Return whether a service gets no more requests, because its responses have reached the memory limit."""
+        """Return whether a service's responses have reached the memory limit, so the service gets no more requests."""
         return self.is_service and self._retained_bytes >= MAX_RETAINED_BYTES
 
     def retain(self, response: Response) -> Response:
-        """Add a response's size to the total in memory. Raises WireError above the limit, except for services."""
+        """Add a response's size to the total. Raises WireError if the total exceeds the limit, except for services."""
         self._retained_bytes += response.size
         if self._retained_bytes > MAX_RETAINED_BYTES and not self.is_service:
             raise WireError(

@@ -4,16 +4,39 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, Parser};
+use clap::{Args, Parser, ValueEnum};
 
 use crate::clock::SECOND;
+use crate::http2::EncodedRequest;
 use crate::requests::RequestTable;
 use crate::response::headers;
 use crate::scenario::Scenario;
 use crate::schedule::ArrivalProcess;
-use crate::transport::{Address, Peer};
+use crate::transport::{Address, H2, Peer};
 
-/// Generate HTTP/1.1 load on one server: a closed loop, an open loop (--rate) or a scenario (--scenario)
+/// The protocol of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2: selected by ALPN with an https URL, otherwise with prior knowledge.
+    Http2,
+    /// WebSocket: drawn messages, whose echoes are compared.
+    Websocket,
+}
+
+impl Protocol {
+    /// Return the name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http1",
+            Self::Http2 => "http2",
+            Self::Websocket => "websocket",
+        }
+    }
+}
+
+/// Generate HTTP load on one server: a closed loop, an open loop (--rate) or a scenario (--scenario)
 #[derive(Clone, Debug, Parser)]
 #[command(name = "loadgen", version)]
 pub struct Arguments {
@@ -23,26 +46,33 @@ pub struct Arguments {
     /// Unix socket to connect to, instead of the URL's address
     #[arg(long, value_name = "PATH")]
     pub unix: Option<PathBuf>,
+    /// Protocol of the requests
+    #[arg(long, value_name = "NAME", default_value = "http1")]
+    pub protocol: Protocol,
     /// Total number of connections
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub connections: usize,
     /// Number of threads, among which connections and rate are divided
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub threads: usize,
-    /// Closed loop: number of requests that each connection keeps in flight, sent in one batch
+    /// Closed loop: number of requests that each connection keeps in flight, sent in one batch. HTTP/2 and WebSocket:
+    /// maximum number of streams or messages in flight per connection
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub depth: usize,
+    /// HTTP/2: bytes that the server may send on a stream before the generator extends its window
+    #[arg(long, value_name = "BYTES", default_value = "1048576", value_parser = window)]
+    pub window: u32,
     /// Closed loop: number of responses after which a connection is closed and opened again
     #[arg(long, value_name = "N", value_parser = positive, conflicts_with_all = ["rate", "scenario"])]
     pub close_after: Option<usize>,
-    /// TLS: offer only TLS 1.3 with TLS_AES_128_GCM_SHA256 and X25519, and never resume a session
+    /// TLS: offer only TLS 1.3 with `TLS_AES_128_GCM_SHA256` and X25519, and never resume a session
     #[arg(long)]
     pub tls_fixed: bool,
     /// Length of the load; without it, the load lasts until SIGINT or `stop`
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<u64>,
     /// Open loop: total number of requests per second
-    #[arg(long, value_name = "R", conflicts_with = "depth")]
+    #[arg(long, value_name = "R")]
     #[arg(value_parser = |text: &str| within(text, f64::MIN_POSITIVE, 1e8))]
     pub rate: Option<f64>,
     /// Open loop: distribution of the arrivals
@@ -112,21 +142,36 @@ pub struct AnswerOptions {
 pub struct Plan {
     pub arguments: Arguments,
     pub peer: Peer,
-    /// Header lines of every request, each with its line end.
+    /// Header lines of every request, each with its CRLF.
     pub headers: String,
     /// Requests of a closed or open loop.
     pub requests: RequestTable,
     pub scenario: Option<Arc<Scenario>>,
+    /// The same requests in HTTP/2's form; empty with HTTP/1.1.
+    pub encoded: Vec<EncodedRequest>,
 }
 
 impl Plan {
-    /// Check the arguments, resolve the server's name and read the files. Errors are messages for the user.
+    /// Check the arguments, resolve the server's host name and read the files. Errors are messages for the user.
     pub fn new(mut arguments: Arguments) -> Result<Self, String> {
         if arguments.connections < arguments.threads {
             return Err(format!(
                 "--connections {}: must be at least --threads {}, so that each thread has a connection",
                 arguments.connections, arguments.threads
             ));
+        }
+        let (http1, http2) = (arguments.protocol == Protocol::Http1, arguments.protocol == Protocol::Http2);
+        if arguments.rate.is_some() && arguments.depth > 1 && http1 {
+            return Err("--depth: cannot be used with --rate and HTTP/1.1".into());
+        }
+        if arguments.close_after.is_some() && !http1 {
+            return Err("--close-after: needs HTTP/1.1".into());
+        }
+        if arguments.scenario.is_some() && !http1 {
+            return Err("--scenario: needs HTTP/1.1".into());
+        }
+        if (arguments.requests.is_some() || arguments.answers.file.is_some()) && !http1 && !http2 {
+            return Err("--protocol websocket: draws its own messages, and compares every echo".into());
         }
         if arguments.timeout == 0 {
             return Err("--timeout: must be greater than 0".into());
@@ -144,7 +189,8 @@ impl Plan {
         };
         let host =
             if has_port(authority) { authority.rsplit_once(':').map_or("", |(host, _)| host) } else { authority };
-        let peer = if tls { Peer::with_tls(address, host, arguments.tls_fixed)? } else { Peer::plain(address) };
+        let alpn = if http2 { H2 } else { b"http/1.1" };
+        let peer = if tls { Peer::with_tls(address, host, alpn, arguments.tls_fixed)? } else { Peer::plain(address) };
         let target = target.to_owned();
         if !arguments.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             arguments.headers.push(("Host".into(), authority.to_owned()));
@@ -160,7 +206,19 @@ impl Plan {
             .map(|file| read("--scenario", file, Scenario::parse))
             .transpose()?
             .map(Arc::new);
-        Ok(Self { arguments, peer, headers, requests, scenario })
+        let scheme = if tls { "https" } else { "http" };
+        let encoded = if http2 { requests.encode(scheme)? } else { Vec::new() };
+        Ok(Self { arguments, peer, headers, requests, scenario, encoded })
+    }
+
+    /// Return whether the requests use HTTP/2.
+    pub fn http2(&self) -> bool {
+        self.arguments.protocol == Protocol::Http2
+    }
+
+    /// Return whether connections need the server's consent before the first request.
+    pub fn opens_sessions(&self) -> bool {
+        self.arguments.protocol != Protocol::Http1
     }
 
     /// Return whether the load is a closed loop, in which each response triggers the next request.
@@ -200,6 +258,10 @@ fn resolve(authority: &str, default_port: u16) -> Result<SocketAddr, String> {
 
 fn positive(value: &str) -> Result<usize, String> {
     value.parse().ok().filter(|&count| count > 0).ok_or_else(|| "expected an integer of 1 or more".into())
+}
+
+fn window(value: &str) -> Result<u32, String> {
+    value.parse().ok().filter(|size| (1..1 << 31).contains(size)).ok_or_else(|| "expected 1 to 2147483647".into())
 }
 
 fn within(value: &str, min: f64, max: f64) -> Result<f64, String> {
@@ -268,7 +330,12 @@ mod tests {
             ("--rate nan http://127.0.0.1/", "invalid value 'nan' for '--rate"),
             ("--rat 5 http://127.0.0.1/", "unexpected argument '--rat'"),
             ("--depth 0 http://127.0.0.1/", "expected an integer of 1 or more"),
-            ("--depth 2 --rate 5 http://127.0.0.1/", "cannot be used with"),
+            ("--depth 2 --rate 5 http://127.0.0.1/", "cannot be used with --rate and HTTP/1.1"),
+            ("--window 0 http://127.0.0.1/", "expected 1 to 2147483647"),
+            ("--protocol http3 http://127.0.0.1/", "invalid value 'http3' for '--protocol"),
+            ("--protocol http2 --scenario /nowhere http://127.0.0.1/", "--scenario: needs HTTP/1.1"),
+            ("--protocol http2 --close-after 5 http://127.0.0.1/", "--close-after: needs HTTP/1.1"),
+            ("--protocol websocket --answers a http://127.0.0.1/", "compares every echo"),
             ("--threads 2 http://127.0.0.1/", "--connections 1: must be at least --threads 2"),
             ("ftp://127.0.0.1/", "ftp://127.0.0.1/: expected a URL that starts with http:// or https://"),
             ("--header nothing http://127.0.0.1/", "expected 'NAME: VALUE'"),

@@ -1,11 +1,11 @@
-//! An arrival of a use case, with its variables, progress and recorded responses.
+//! An arrival (one execution of a use case), with its variables, progress and recorded responses.
 
 use serde_json::{Map, Value, json};
 
 use crate::scenario::Scenario;
 use crate::tally::Fault;
 
-/// Maximum number of recorded bytes of a body.
+/// Maximum number of bytes recorded of a response body.
 const BODY_LIMIT: usize = 64 * 1024;
 
 /// Result of a step.
@@ -22,7 +22,7 @@ pub enum Outcome {
     Unfinished, // no response by the end of the drain
 }
 
-/// An execution of a use case, either in progress or ended.
+/// An execution of a use case, either in progress or finished.
 #[derive(Debug)]
 pub struct Arrival {
     pub use_case: usize,        // index of the use case

@@ -18,7 +18,7 @@ const LINE_LIMIT: usize = 4096;
 pub enum Command {
     Go,         // start the load
     Stop,       // stop the load
-    EndOfInput, // end of standard input: no command can follow
+    EndOfInput, // standard input was closed, so no command can follow
 }
 
 /// A listener for commands and for worker events.
@@ -57,7 +57,7 @@ impl CommandListener {
         }
         let timeout = timeout_nanoseconds.map(timespec);
         if poll(&mut descriptors, timeout.as_ref()).is_err() {
-            return Ok(None); // interrupted by a signal, which the next call returns
+            return Ok(None); // interrupted by a signal, which the next call reports
         }
         let readable: Vec<bool> = descriptors.iter().map(|entry| !entry.revents().is_empty()).collect();
         if readable[1] {

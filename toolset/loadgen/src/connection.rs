@@ -4,16 +4,28 @@ use std::collections::VecDeque;
 
 use rustix::io::Errno;
 
+use crate::http2::Http2Session;
 use crate::response::{CapturedResponse, Reader};
 use crate::transport::{Peer, Transport, is_transient};
+use crate::websocket::WebSocketSession;
 
 /// State of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionState {
     #[default]
     Down,
-    Connecting, // during the handshake
+    Connecting, // during the handshake of TCP or TLS
+    Opening,    // until the server has agreed to the protocol
     Up,
+}
+
+/// State of the protocol on a connection.
+#[derive(Debug, Default)]
+pub enum Session {
+    #[default]
+    Http1, // the connection's reader has the state
+    Http2(Box<Http2Session>),
+    WebSocket(Box<WebSocketSession>),
 }
 
 /// Key of a request whose response is not captured.
@@ -24,11 +36,11 @@ pub const NOT_SAMPLED: u32 = u32::MAX;
 pub struct PendingRequest {
     pub intended: u64, // time at which the request was due
     pub sent: u64,     // time of the write
-    pub place: u32,    // index of the request in the table, or of the arrival in a scenario
+    pub place: u32,    // index of the request in the table; in a scenario, index of the arrival
     pub key: u32,      // sampling key (see `sampling`), or `NOT_SAMPLED`
 }
 
-/// A connection to the server. The entry outlives a lost socket, so the worker can reopen the connection.
+/// A connection to the server. It outlives a lost socket, so that the worker can reopen it.
 #[derive(Debug, Default)]
 pub struct Connection {
     pub number: u32, // unique across all workers
@@ -37,6 +49,7 @@ pub struct Connection {
     pub since: u64,                            // start of the handshake, in nanoseconds
     pub in_free_list: bool,                    // whether the connection is in the pool's free list
     pub outstanding: VecDeque<PendingRequest>, // oldest first
+    pub session: Session,
     pub reader: Reader,
     pub unsolicited: bool,         // whether the response being read belongs to no request
     pub capture: CapturedResponse, // the response being read, if it is captured
@@ -55,7 +68,7 @@ pub enum WriteOutcome {
 }
 
 impl Connection {
-    /// Create a closed connection for `depth` concurrent requests. `body_limit` is the size limit of captured bodies.
+    /// Create a closed connection for `depth` concurrent requests. `body_limit` is the maximum size of captured bodies.
     pub fn new(number: u32, depth: usize, body_limit: usize) -> Self {
         let capture = CapturedResponse::new(body_limit);
         Self { number, outstanding: VecDeque::with_capacity(depth), capture, ..Self::default() }
@@ -69,10 +82,19 @@ impl Connection {
         Ok(self.stream.insert(stream))
     }
 
-    /// Return whether a further request may be sent if at most `depth` requests may be outstanding.
+    /// Return whether the connection is up and has fewer than `depth` outstanding requests.
     #[inline]
     pub fn has_room(&self, depth: usize) -> bool {
-        self.state == ConnectionState::Up && self.outstanding.len() < depth && self.out.is_empty()
+        let capacity = match &self.session {
+            Session::Http1 | Session::WebSocket(_) => depth,
+            Session::Http2(session) => session.capacity(),
+        };
+        self.state == ConnectionState::Up && self.outstanding.len() < capacity && self.out.is_empty()
+    }
+
+    /// Return whether no bytes wait to be written.
+    pub fn all_written(&self) -> bool {
+        self.out.is_empty()
     }
 
     /// Write as many bytes as the kernel accepts, and buffer the rest.
@@ -95,7 +117,7 @@ impl Connection {
         self.stream.as_ref().is_some_and(Transport::wants_write)
     }
 
-    /// Write more of the buffered bytes.
+    /// Write as many of the buffered bytes as the kernel accepts.
     pub fn flush(&mut self) -> WriteOutcome {
         let Some(taken) = write_some(self.stream.as_mut(), &self.out[self.written..]) else {
             return WriteOutcome::Broken;
@@ -114,6 +136,7 @@ impl Connection {
         self.state = ConnectionState::Down;
         self.served = 0;
         self.outstanding.clear();
+        self.session = Session::Http1;
         self.reader.reset();
         self.unsolicited = false;
         self.out.clear();

@@ -13,13 +13,14 @@ use crate::arrival::Arrival;
 use crate::clock::{MILLISECOND, SECOND, now};
 use crate::commands::{Command, CommandListener};
 use crate::coordination::{CANCELLED, Event, EventSender, ExitReason, LoadPeriod, WorkerResult, new_eventfd, notify};
+use crate::http2::PeerSettings;
 use crate::sampling::{self, Sampler};
 use crate::schedule::ArrivalProcess;
 use crate::system::raise_file_limit;
 use crate::tally::{Accumulate, LoadCounts, ScenarioTally, Tally};
 use crate::worker::{Worker, WorkerContext};
 
-/// Delay between the go command and the first request, in nanoseconds. All workers wake up during the delay.
+/// Delay between the go command and the first request, in nanoseconds, so that all workers are awake by then.
 const LEAD: u64 = 2 * MILLISECOND;
 
 struct Session {
@@ -63,7 +64,7 @@ pub fn run(plan: Plan) -> Result<ExitReason, String> {
     drop(event_sender);
     let reason = session.run();
     if !matches!(reason, Ok(ExitReason::Results)) {
-        session.period.stop_by(0); // without results, there is no reason to continue a running load
+        session.period.stop_by(0); // stop a running load, because its results will not be printed
         session.start_at(CANCELLED);
     }
     for thread in threads {
@@ -155,6 +156,7 @@ impl Session {
         let (mut ended, mut in_time, mut tally, mut cpu_seconds) =
             (start, LoadCounts::default(), Tally::default(), 0.0);
         let (mut worker_samplers, mut arrivals) = (Vec::new(), Vec::new());
+        let mut settings = PeerSettings::default();
         let mut scenario = plan.scenario.as_deref().map(ScenarioTally::new);
         let (mut unsent, mut unfinished, mut drained, mut waited) = (0, 0, 0, Some(0));
         for result in results {
@@ -167,6 +169,7 @@ impl Session {
             drained = drained.max(result.drain_time);
             waited = waited.zip(result.run_queue_wait).map(|(sum, this)| sum + this);
             worker_samplers.push(result.sampler);
+            settings.merge(&result.settings);
             if let Some((sum, (counts, recorded))) = scenario.as_mut().zip(result.scenario) {
                 sum.add(&counts);
                 arrivals.extend(recorded);
@@ -197,6 +200,7 @@ impl Session {
             "sampled": samples.len() as u64 + recorded,
             "cpu_seconds": cpu_seconds,
             "run_queue_wait_seconds": waited.map(seconds),
+            "peer_settings": plan.http2().then(|| settings.to_json()),
         });
         let scenario = scenario.zip(plan.scenario.as_deref()).map(|(tally, scenario)| tally.to_json(scenario));
         print(&merge_objects([json!(tally), describe(&plan), line, scenario.unwrap_or(json!({}))]))
@@ -208,7 +212,7 @@ impl Session {
     }
 }
 
-/// Describe the load for the results.
+/// Return the fields of the results that describe the load.
 fn describe(plan: &Plan) -> Value {
     let arguments = &plan.arguments;
     let kind = match (plan.closed_loop(), arguments.rate) {
@@ -217,6 +221,8 @@ fn describe(plan: &Plan) -> Value {
         (false, None) => "scenario",
     };
     json!({
+        "protocol": arguments.protocol.name(),
+        "window": plan.http2().then_some(arguments.window),
         "loop": kind,
         "rate": arguments.rate,
         "arrivals": arguments.rate.map(|_| if arguments.arrivals == ArrivalProcess::Poisson { "poisson" } else { "uniform" }),

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::arrival::Arrival;
+use crate::http2::PeerSettings;
 use crate::sampling::Sampler;
 use crate::tally::{LoadCounts, ScenarioTally, Tally};
 
@@ -24,7 +25,7 @@ pub enum ExitReason {
     NotConnected = 4, // fewer connections than requested
 }
 
-/// Start and stop of the load, shared by all threads, in nanoseconds of the monotonic clock.
+/// Start and stop times of the load, shared by all threads, in nanoseconds of the monotonic clock.
 #[derive(Debug)]
 pub struct LoadPeriod {
     start: AtomicU64, // 0 while unknown
@@ -66,19 +67,19 @@ pub enum Event {
     Failed { message: String },
     /// All connections are up, or the time limit for connecting has expired.
     Connected { connections: usize },
-    /// The load and the wait for outstanding responses are over.
+    /// The load has ended, and outstanding responses have arrived or timed out.
     Drained(Box<WorkerResult>),
 }
 
 /// State of one worker at the end of the load, before the drain.
 #[derive(Debug)]
 pub struct LoadPhase {
-    pub ended: u64, // not before the stop time
+    pub ended: u64, // time at which the worker stopped sending, at or after the stop time
     pub in_time: LoadCounts,
     pub cpu_seconds: f64,
 }
 
-/// Counts and samples of one worker.
+/// Counts and sampled responses of one worker.
 #[derive(Debug)]
 pub struct WorkerResult {
     pub load: LoadPhase,
@@ -89,6 +90,7 @@ pub struct WorkerResult {
     /// Nanoseconds for which the thread was runnable but not running; `None` if the kernel does not report it.
     pub run_queue_wait: Option<u64>,
     pub sampler: Sampler,
+    pub settings: PeerSettings, // lowest settings of all connections
     /// Counts of a scenario, and its arrivals if responses are recorded.
     pub scenario: Option<(ScenarioTally, Vec<Arrival>)>,
 }
@@ -107,7 +109,7 @@ impl EventSender {
         (Self { sender, wake }, events)
     }
 
-    /// Send an event. The event is dropped if the program is already ending.
+    /// Send an event. The event is dropped if the main thread no longer receives events.
     pub fn send(&self, event: Event) {
         if self.sender.send(event).is_ok() {
             notify(&self.wake);

@@ -1,4 +1,4 @@
-//! Distributions of times, and their compact form for merging and for charts.
+//! Distributions of times, and a compact form of them for merging and for charts.
 
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
@@ -8,15 +8,15 @@ use crate::clock::SECOND;
 
 /// Shortest distinguishable time, in nanoseconds (`hdrhistogram` rounds the unit down to 64 ns).
 const LOWEST: u64 = 100;
-/// Longest distinguishable time, in nanoseconds: an hour. Longer times count as an hour.
+/// Longest recordable time, in nanoseconds: an hour. Longer times count as an hour.
 const HIGHEST: u64 = 3600 * SECOND;
 /// Significant decimal digits of a recorded time.
 const DIGITS: u8 = 3;
-/// Binary digits after the leading 1 in the compact form: the relative width of a bin is at most 1/64, and the relative
-/// error of a bin's middle at most 1/128.
+/// Binary digits after the leading 1 that identify a bin of the compact form. A bin's relative width is at most 1/64,
+/// so its middle has a relative error of at most 1/128.
 const GRID_BITS: u32 = 6;
 
-/// Percentiles in the output.
+/// Percentiles printed in the results.
 const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 
 /// A histogram of times in nanoseconds, with their exact sum.
@@ -73,7 +73,7 @@ impl Distribution {
     }
 }
 
-/// The form in the JSON output; null for an empty distribution.
+/// Serialize the distribution for the JSON output; an empty distribution becomes null.
 impl Serialize for Distribution {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.histogram.is_empty() {

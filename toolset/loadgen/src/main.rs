@@ -1,4 +1,4 @@
-//! An HTTP/1.1 load generator for one server. It measures latency from the intended send time.
+//! A load generator for one server, for HTTP/1.1, HTTP/2 and WebSocket. It measures latency from the intended send time.
 //!
 //! The program prints JSON lines, and the exit status says why the load ended. `control` runs the protocol on standard
 //! input and output. Each `worker` thread generates a share of the load: a closed loop, an
@@ -12,6 +12,7 @@ mod connection;
 mod control;
 mod coordination;
 mod distribution;
+mod http2;
 mod random;
 mod requests;
 mod response;
@@ -22,6 +23,7 @@ mod schedule;
 mod system;
 mod tally;
 mod transport;
+mod websocket;
 mod worker;
 
 use std::process::ExitCode;

@@ -1,9 +1,10 @@
-//! The requests of a load: always the same request, or requests drawn by weight from a table.
+//! The requests of a load: either a single request that is repeated, or requests drawn by weight from a table.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
+use crate::http2::EncodedRequest;
 use crate::random::Random;
 use crate::response::ended_by_crlf;
 
@@ -11,14 +12,15 @@ use crate::response::ended_by_crlf;
 #[derive(Clone, Debug)]
 pub struct Request {
     pub bytes: Vec<u8>,     // head and body
+    pub head_length: usize, // length of the head in `bytes`
     pub target: String,     // request target
     pub bodiless: bool,     // whether the response has no body (HEAD)
     status: u16,            // expected status; 0 for any 2xx
-    cumulative_weight: f64, // sum of this and all earlier weights
+    cumulative_weight: f64, // sum of this request's and all earlier requests' weights
 }
 
 impl Request {
-    /// Return whether the status is the expected status.
+    /// Return whether `status` is the expected status.
     #[inline]
     pub fn expects(&self, status: u16) -> bool {
         if self.status == 0 { (200..300).contains(&status) } else { self.status == status }
@@ -42,7 +44,8 @@ impl RequestTable {
     /// Create a table with a single GET request. `lines` are complete header lines.
     pub fn single_get(target: &str, lines: &str) -> Self {
         let bytes = format!("GET {target} HTTP/1.1\r\n{lines}\r\n").into_bytes();
-        Self(vec![Request { bytes, target: target.to_owned(), bodiless: false, status: 0, cumulative_weight: 1.0 }])
+        let (head_length, target) = (bytes.len(), target.to_owned());
+        Self(vec![Request { bytes, head_length, target, bodiless: false, status: 0, cumulative_weight: 1.0 }])
     }
 
     /// Parse JSON lines, one request each. An error names the line.
@@ -72,6 +75,7 @@ impl RequestTable {
             let (bytes, target) = ([line.head.as_bytes(), &body].concat(), target.to_owned());
             requests.push(Request {
                 bytes,
+                head_length: line.head.len(),
                 target,
                 bodiless: method == "HEAD",
                 status: line.status,
@@ -93,6 +97,16 @@ impl RequestTable {
     #[inline]
     pub fn get(&self, index: u32) -> &Request {
         &self.0[index as usize]
+    }
+
+    /// Return all requests in HTTP/2's form. An error names the request's line.
+    pub fn encode(&self, scheme: &str) -> Result<Vec<EncodedRequest>, String> {
+        let encode = |(index, request): (usize, &Request)| {
+            let (head, body) = request.bytes.split_at(request.head_length);
+            EncodedRequest::new(&String::from_utf8_lossy(head), body, scheme)
+                .map_err(|message| format!("line {}: {message}", index + 1))
+        };
+        self.0.iter().enumerate().map(encode).collect()
     }
 
     /// Return the number of requests.

@@ -26,7 +26,7 @@ pub struct Response {
     pub size: u64,   // bytes on the wire, including interim responses, heads and framing
 }
 
-/// Smallest and largest limit for captured bodies, in bytes. Longer bodies are truncated.
+/// Range to which the limit for captured bodies is clamped, in bytes. Bodies longer than the limit are truncated.
 const BODY_LIMITS: (usize, usize) = (1 << 20, 16 << 20);
 
 /// Head and body of a response.
@@ -42,6 +42,14 @@ impl CapturedResponse {
     /// Create a capture whose body limit, in bytes, is clamped to `BODY_LIMITS`.
     pub fn new(limit: usize) -> Self {
         Self { limit: limit.clamp(BODY_LIMITS.0, BODY_LIMITS.1), ..Self::default() }
+    }
+
+    /// Append a part of the body, up to the limit.
+    #[inline]
+    pub fn append(&mut self, part: &[u8]) {
+        let room = self.limit.saturating_sub(self.body.len());
+        self.truncated |= part.len() > room;
+        self.body.extend_from_slice(&part[..part.len().min(room)]);
     }
 
     /// Release the memory of a long body.
@@ -70,7 +78,7 @@ enum State {
 /// A parser for the responses on a connection.
 #[derive(Debug, Default)]
 pub struct Reader {
-    pub bodiless: bool, // whether the next response has no body, as after HEAD
+    pub bodiless: bool, // whether the next response has no body because it answers a HEAD request
     state: State,
     carry: Vec<u8>, // start of an incomplete head or line
     status: u16,
@@ -262,9 +270,7 @@ impl Reader {
 fn take(data: &[u8], left: u64, sink: &mut Sink) -> usize {
     let take = data.len().min(usize::try_from(left).unwrap_or(usize::MAX));
     if let Some(capture) = sink {
-        let room = capture.limit.saturating_sub(capture.body.len());
-        capture.truncated |= take > room;
-        capture.body.extend_from_slice(&data[..take.min(room)]);
+        capture.append(&data[..take]);
     }
     take
 }
@@ -299,7 +305,7 @@ fn chunk_size(line: &[u8]) -> Result<u64, Violation> {
     }
 }
 
-/// Return true for the empty line after the trailers, false for a trailer, and `None` for an invalid line.
+/// Return true for the empty line that ends the trailers, false for a trailer, and `None` for an invalid line.
 fn trailer(line: &[u8]) -> Option<bool> {
     if line == b"\r\n" {
         return Some(true);

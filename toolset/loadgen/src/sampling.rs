@@ -1,4 +1,4 @@
-//! A reproducible sample of the responses, kept in memory during the load and written afterwards.
+//! A random sample of the responses, kept in memory during the load and written to a file afterwards.
 //!
 //! Each request draws a key, and the response is stored if the key is below a limit. When the memory is full, the
 //! responses with the highest keys are dropped and the limit is lowered. The sample therefore stays uniform over the
@@ -25,7 +25,7 @@ pub struct Sample {
     pub key: u32,        // random; determines the order of samples
     pub connection: u32, // number of the connection, unique across all workers
     pub request: u32,    // index of the request in the table
-    pub sequence: u64,   // index among the responses of the connection, across reconnections
+    pub sequence: u64,   // index among the connection's responses, counted across reconnections
     pub intended: u64,   // time at which the request was due
     pub sent: u64,
     pub received: u64,
@@ -88,7 +88,7 @@ impl Sampler {
         }
     }
 
-    /// Merge the samples of all workers in order of arrival. Keep only samples below the lowest limit of any worker.
+    /// Merge the samples of all workers in order of arrival. Keep only samples whose key is below every worker's limit.
     pub fn merge(workers: Vec<Self>) -> Vec<Sample> {
         let limit = workers.iter().map(|worker| worker.limit).min().unwrap_or_default();
         let candidates = workers.into_iter().flat_map(|worker| worker.heap.into_vec());
@@ -117,7 +117,7 @@ fn line(sample: &Sample, requests: &RequestTable) -> Value {
     })
 }
 
-/// Create the answers file before the load, so that errors are detected early.
+/// Create the answers file before the load, to detect errors early.
 pub fn create(path: &Path) -> Result<BufWriter<File>, String> {
     let file = File::create(path).map_err(|error| format!("--answers {}: {error}", path.display()))?;
     Ok(BufWriter::with_capacity(1 << 20, file))

@@ -1,6 +1,6 @@
 //! A scenario: use cases with their rates, and the dependent requests of each arrival.
 //!
-//! A scenario is parsed and checked before the load, so that requests are written quickly.
+//! A scenario is parsed and checked before the load, so writing a request during the load takes little time.
 
 mod template;
 mod variables;
@@ -21,7 +21,7 @@ const MAX_RATE: f64 = 1e6;
 #[derive(Clone, Debug, Default)]
 pub struct Scenario {
     pub use_cases: Vec<UseCase>,    // in the order of the file
-    pub operations: Vec<Operation>, // operations of all use cases, which are counted separately
+    pub operations: Vec<Operation>, // operations of all use cases; each has its own counts
 }
 
 /// The steps of one use case that share a name.
@@ -31,7 +31,7 @@ pub struct Operation {
     pub name: String,
 }
 
-/// A sequence of requests, with the rate of its arrivals.
+/// A sequence of dependent requests, and the rate at which new executions (arrivals) of it start.
 #[derive(Clone, Debug)]
 pub struct UseCase {
     pub name: String,
@@ -40,14 +40,14 @@ pub struct UseCase {
     pub steps: Vec<Step>,         // at least one
 }
 
-/// A named value of an arrival.
+/// A named value that is drawn or captured for each arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     pub name: String,       // without the dollar
     source: Option<Source>, // None for a captured value
 }
 
-/// A request of an arrival, due when the previous response is complete.
+/// A request within a use case. It is due as soon as the response to the previous step is complete.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub operation: usize,            // index of the operation

@@ -9,11 +9,11 @@ use crate::scenario::{Scenario, Step};
 use crate::schedule::{ArrivalProcess, Schedule};
 use crate::tally::{Fault, ScenarioTally};
 
-/// The arrivals of a use case in a worker. They depend only on the seed, not on the server.
+/// The arrivals of a use case in one worker. Their times depend only on the seed, not on the server.
 #[derive(Debug)]
 struct ArrivalStream {
     schedule: Schedule,
-    random: Random, // draws the variables
+    random: Random, // source of the variables' values
     next: u64,      // time of the next arrival
 }
 
@@ -32,7 +32,7 @@ pub struct ScenarioRunner {
 }
 
 impl ScenarioRunner {
-    /// Create a runner without arrivals. If `record` is true, keep all responses for the answers file.
+    /// Create a runner without arrivals. If `record` is true, it keeps all responses for the answers file.
     pub fn new(scenario: Arc<Scenario>, record: bool) -> Self {
         Self { tally: ScenarioTally::new(&scenario), scenario, record, ..Self::default() }
     }
@@ -78,7 +78,7 @@ impl ScenarioRunner {
         &self.scenario.use_cases[arrival.use_case].steps[arrival.step]
     }
 
-    /// Return the bytes of the due request, and whether to capture the response. The step then counts as sent.
+    /// Return the bytes of the due request, and whether to capture the response. Mark the step as sent.
     pub fn write_request(&mut self, id: u32, headers: &str) -> (&[u8], bool) {
         let Some(arrival) = &mut self.active[id as usize] else { return (&[], false) };
         arrival.sent = true;
@@ -164,7 +164,7 @@ impl ScenarioRunner {
     }
 }
 
-/// Times of a request in nanoseconds: due, sent, and arrival of the last byte of its response.
+/// Times of a request in nanoseconds: when it was due, when it was sent, and when the response's last byte arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestTimes {
     pub due: u64,

@@ -16,9 +16,9 @@ pub enum ArrivalProcess {
 pub struct Schedule {
     process: ArrivalProcess,
     start: u64,
-    gap: f64, // mean gap between requests of this worker, in nanoseconds
+    gap: f64, // mean gap between this worker's requests, in nanoseconds
     drawn: u64,
-    offset: f64, // time of the latest request, in nanoseconds since the start
+    offset: f64, // latest send time drawn, in nanoseconds since the start
     phase: f64,
     random: Random,
 }

@@ -5,10 +5,10 @@ use std::num::NonZeroU64;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::set_current_timer_slack;
 
-/// Number of open files in addition to the connections.
+/// Number of file descriptors to allow in addition to the connections.
 const OTHER_FILES: u64 = 64;
 
-/// Raise the soft limit of open files to the number that the connections need. The hard limit does not change.
+/// Raise the soft limit on open files to what the connections need, without changing the hard limit.
 pub fn raise_file_limit(connections: usize) -> Result<(), String> {
     let needed = connections as u64 + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);
@@ -32,7 +32,7 @@ pub fn run_queue_wait() -> Option<u64> {
     text.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Let timers of this thread expire on time. If the system refuses, timers are up to 50 µs late.
+/// Let this thread's timers expire on time. If the kernel does not permit that, timers are up to 50 µs late.
 pub fn disable_timer_slack() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }

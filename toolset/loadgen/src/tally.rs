@@ -1,4 +1,4 @@
-//! Counts of a worker, and their sum over all workers.
+//! Counts and time distributions of a worker, and their sum over all workers.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,9 @@ impl Accumulate for u64 {
 
 impl Accumulate for BTreeMap<String, u64> {
     fn add(&mut self, other: &Self) {
-        other.iter().for_each(|(key, count)| *self.entry(key.clone()).or_default() += count);
+        for (key, count) in other {
+            *self.entry(key.clone()).or_default() += count;
+        }
     }
 }
 
@@ -62,7 +64,7 @@ accumulating! {
         due: u64,
         /// Requests written, including failed writes.
         sent: u64,
-        /// Complete responses to requests, of any status.
+        /// Complete responses to requests, with any status.
         received: u64,
         /// Responses with the expected status, or with any 2xx status if the request does not define a status.
         successes: u64,
@@ -78,16 +80,22 @@ accumulating! {
         tls_sessions: BTreeMap<String, u64>,
         /// Connections that the peer closed or reset, including closes announced in a response.
         connections_closed_by_peer: u64,
+        /// Messages of HTTP/2 servers that a connection takes no further requests.
+        goaways: u64,
+        /// Requests that a server announced not to have processed. They were sent again, and `sent` counts them once.
+        repeated: u64,
+        /// WebSocket connections that the server closed with status code 1000 after the generator had closed them.
+        normal_closures: u64,
         /// Connections closed because no response came within the timeout.
         connections_hung: u64,
-        /// Maximum number of due requests that waited for a free connection.
+        /// Maximum number of due requests that waited for a free connection at the same time.
         backlog_peak: u64,
         errors: FaultCounts,
         /// Complete responses by status.
         statuses: StatusCounts,
         /// Time from the intended send time to the last byte of a successful response; not for a closed loop.
         latency: Distribution,
-        /// Time from the write of the request to the last byte of a successful response.
+        /// Time from writing the request to the last byte of a successful response.
         service: Distribution,
         /// Delay that the generator itself caused; not for a closed loop.
         lag: Distribution,
@@ -106,7 +114,7 @@ accumulating! {
         due: u64,
         /// Responses with the expected status and values.
         answered: u64,
-        /// Requests with neither response nor error at the end.
+        /// Requests that have neither a response nor an error when the drain ends.
         unfinished: u64,
         errors: FaultCounts,
         latency: Distribution,
@@ -120,7 +128,7 @@ accumulating! {
         done: u64,
         /// Arrivals with a failed step.
         failed: u64,
-        /// Arrivals in progress at the end.
+        /// Arrivals still in progress when the drain ends.
         unfinished: u64,
         /// Time from the arrival to the last byte of the last response.
         latency: Distribution,
@@ -162,7 +170,7 @@ impl Serialize for StatusCounts {
     }
 }
 
-/// Cause of a failed request or connection attempt. Failed requests never count as throughput.
+/// Why a request or a connection attempt failed. Failed requests never count as throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Fault {
@@ -174,20 +182,25 @@ pub enum Fault {
     Closed,
     /// No complete response within the timeout.
     Timeout,
-    /// The response is not HTTP/1.1, or its end cannot be determined.
+    /// The response violates the protocol, or its end cannot be determined.
     Framing,
-    /// The connection was closed because of a fault of an earlier request.
+    /// The connection was closed because an earlier request on it failed.
     Dropped,
+    /// HTTP/2 only: the server reset the stream.
+    Reset,
+    /// WebSocket only: the echo differs from the message.
+    Mismatch,
     /// Unexpected status.
     Status,
     /// Scenario only: the response lacks a value that a later step needs.
     MissingCapture,
 }
 
-const FAULT_NAMES: [&str; 8] = ["connect", "write", "closed", "timeout", "framing", "dropped", "status", "lacking"];
+const FAULT_NAMES: [&str; 10] =
+    ["connect", "write", "closed", "timeout", "framing", "dropped", "reset", "mismatch", "status", "lacking"];
 
 impl Fault {
-    /// Return the name of the fault in the output.
+    /// Return the fault's name as it appears in the output.
     pub fn name(self) -> &'static str {
         FAULT_NAMES[self as usize]
     }

@@ -20,6 +20,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, SignatureScheme};
 
+/// Name of HTTP/2 in TLS (RFC 7301).
+pub const H2: &[u8] = b"h2";
 /// Free space in a read buffer, in bytes, that is required to read further TLS records.
 const RECORD_SPACE: usize = 64 * 1024;
 
@@ -64,8 +66,10 @@ impl Peer {
 
     /// Create a peer with TLS. Certificates are not verified, because they are often self-signed.
     ///
+    /// The server must select the protocol `alpn`, except that HTTP/1.1 needs no selection.
+    ///
     /// With `fixed`, all servers negotiate the same parameters: TLS 1.3, one cipher suite, one group, no resumption.
-    pub fn with_tls(address: Address, host: &str, fixed: bool) -> Result<Self, String> {
+    pub fn with_tls(address: Address, host: &str, alpn: &[u8], fixed: bool) -> Result<Self, String> {
         let mut provider = ring::default_provider();
         if fixed {
             provider.cipher_suites = vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256];
@@ -83,7 +87,7 @@ impl Peer {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![alpn.to_vec()];
         if fixed {
             config.resumption = Resumption::disabled();
         }
@@ -120,6 +124,7 @@ impl Write for Socket {
 pub struct Transport {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
+    needs_h2: bool,
 }
 
 impl AsFd for Transport {
@@ -158,7 +163,8 @@ impl Transport {
                 Some(Box::new(client))
             }
         };
-        Ok(Self { socket: Socket(socket), tls })
+        let needs_h2 = peer.tls.as_ref().is_some_and(|(config, _)| config.alpn_protocols == [H2]);
+        Ok(Self { socket: Socket(socket), tls, needs_h2 })
     }
 
     /// Continue the handshake after an event. Return the events to wait for, or `None` if the stream is ready.
@@ -188,6 +194,9 @@ impl Transport {
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if tls.alpn_protocol() != Some(H2) && self.needs_h2 {
+            return Err(io::Error::other("the server did not select HTTP/2"));
         }
         self.send_records()?;
         Ok(None)

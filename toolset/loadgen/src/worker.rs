@@ -1,8 +1,10 @@
-//! A thread that generates a share of the load over a share of the connections.
+//! A worker thread, which generates a share of the load over a share of the connections.
 
 mod connecting;
+mod echoes;
 mod reading;
 mod sending;
+mod streams;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,10 +14,11 @@ use std::sync::Arc;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::arguments::Plan;
+use crate::arguments::{Plan, Protocol};
 use crate::clock::{MILLISECOND, SECOND, cpu_seconds, now};
 use crate::connection::{Connection, ConnectionState};
 use crate::coordination::{CANCELLED, Event, EventSender, LoadPeriod, LoadPhase, WorkerResult};
+use crate::http2::{EncodedRequest, Limits, PeerSettings};
 use crate::random::Random;
 use crate::response::HeadCache;
 use crate::sampling::Sampler;
@@ -23,17 +26,19 @@ use crate::scenario_runner::ScenarioRunner;
 use crate::schedule::Schedule;
 use crate::system::{disable_timer_slack, run_queue_wait};
 use crate::tally::{LoadCounts, Tally};
+use crate::websocket::MessagePool;
 
 /// Size of the read buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
-/// Memory for captured bodies, in bytes, which is divided among the connections. Longer bodies are not sampled.
+/// Memory for captured bodies, in bytes, divided among the connections. Bodies longer than a connection's share are not
+/// sampled.
 const CAPTURE_MEMORY: usize = 256 * 1024 * 1024;
-/// Maximum number of concurrent handshakes of a thread. More handshakes could overflow the server's accept queue. The
-/// kernel retries a dropped handshake only after a second.
+/// Maximum number of concurrent handshakes per thread. More could overflow the server's accept queue, and the kernel
+/// retries a dropped handshake only after a second.
 const MAX_HANDSHAKES: usize = 128;
 /// Delay before a failed connection is opened again, in nanoseconds.
 const RETRY_DELAY: u64 = 100 * MILLISECOND;
-/// Retry time of a connection that was closed while idle. It is reopened only when a request waits for a connection.
+/// Marks a connection that was closed while idle: it is reopened only when a request waits for a connection.
 const WHEN_NEEDED: u64 = u64::MAX;
 /// Epoll identifier of the wake-up descriptor; connections use their index.
 const WAKE: u64 = u64::MAX;
@@ -43,10 +48,11 @@ const WAKE: u64 = u64::MAX;
 struct DueRequest {
     intended: u64,
     noticed: u64,
-    arrival: u32, // index of the arrival in a scenario
+    arrival: u32,                 // index of the arrival in a scenario
+    repeated: Option<(u32, u32)>, // place and key of a request that is sent again
 }
 
-/// Everything that a worker shares with the main thread.
+/// The plan and the means of communication that a worker shares with the main thread.
 #[derive(Debug)]
 pub struct WorkerContext {
     pub plan: Arc<Plan>,
@@ -55,15 +61,15 @@ pub struct WorkerContext {
     pub wake: OwnedFd, // eventfd that interrupts the worker's wait
 }
 
-/// The connections that can take a request, and the connections to open.
+/// The connections that are ready for another request, and the connections to reopen.
 #[derive(Debug)]
 struct ConnectionPool {
-    free: VecDeque<u32>, // open loops and scenarios: connections with room, longest free first
-    down: BinaryHeap<Reverse<(u64, u32)>>, // closed connections by the time of the next attempt
+    free: VecDeque<u32>, // open loops and scenarios: connections with room for a request, longest free first
+    down: BinaryHeap<Reverse<(u64, u32)>>, // closed connections, ordered by the time of the next attempt
     handshakes: usize,
 }
 
-/// The state of a load thread.
+/// A worker thread's state.
 pub struct Worker {
     index: usize,
     context: WorkerContext,
@@ -77,7 +83,10 @@ pub struct Worker {
     outstanding: usize,
     sending: bool,
     closed_loop: bool,
-    batch: Vec<u8>, // requests that a closed loop writes at once
+    batch: Vec<u8>, // requests that a closed loop writes at once, or frames of HTTP/2
+    limits: Limits, // limits of HTTP/2 connections
+    settings: PeerSettings,
+    messages: MessagePool, // messages of WebSocket connections
     next_due: u64,
     schedule: Option<Schedule>,     // open loop only
     runner: Option<ScenarioRunner>, // scenario only
@@ -87,7 +96,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Run worker `index` of the plan's threads on the current thread, from the first connection to the last response.
+    /// Run worker `index` on the current thread, from the first connection to the last response.
     pub fn work(index: usize, context: WorkerContext) {
         let events = context.events.clone();
         match Self::new(index, context) {
@@ -122,7 +131,19 @@ impl Worker {
             outstanding: 0,
             sending: false,
             closed_loop: plan.closed_loop(),
-            batch: plan.requests.get(0).bytes.repeat(arguments.depth),
+            batch: if plan.opens_sessions() { Vec::new() } else { plan.requests.get(0).bytes.repeat(arguments.depth) },
+            limits: Limits {
+                depth: arguments.depth,
+                window: arguments.window,
+                body: body_limit / arguments.depth,
+                shared_table: EncodedRequest::share_table(&plan.encoded),
+            },
+            settings: PeerSettings::default(),
+            messages: if arguments.protocol == Protocol::Websocket {
+                MessagePool::new(&mut Random::new(arguments.seed))
+            } else {
+                MessagePool::default()
+            },
             next_due: u64::MAX,
             schedule: None,
             runner: plan.scenario.clone().map(|scenario| ScenarioRunner::new(scenario, answers.file.is_some())),
@@ -236,6 +257,7 @@ impl Worker {
         }
         self.check_timeouts(time); // count timeouts since the last check
         let drained = time;
+        self.close_sessions();
         let unsent = self.backlog.len();
         self.backlog.clear();
         let linger_until = drained + self.context.plan.arguments.linger_seconds;
@@ -251,6 +273,7 @@ impl Worker {
             drain_time: drained - began,
             run_queue_wait: run_queue_wait().zip(waited).map(|(after, before)| after - before),
             sampler: self.sampler,
+            settings: self.settings,
             scenario: self.runner.map(ScenarioRunner::finish),
         })));
     }

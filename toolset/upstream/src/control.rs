@@ -26,7 +26,7 @@ pub fn serve<R: Responder>(
         signal_hook::low_level::pipe::register(signal, end.try_clone().map_err(message)?).map_err(message)?;
     }
     let stdin = std::io::stdin();
-    // epoll rejects regular files and /dev/null. With such an input, the server ends only after a signal.
+    // epoll rejects regular files and /dev/null. If standard input is one of these, only a signal stops the server.
     let _ = server.watch(stdin.as_fd(), STDIN);
     server.watch(signals.as_fd(), SIGNAL).map_err(message)?;
     let (mut readable, mut input) = (Vec::new(), Vec::new());

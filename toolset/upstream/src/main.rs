@@ -1,4 +1,4 @@
-//! The slow upstream of the fan-out test. It responds to every GET with a number after a delay, and counts requests.
+//! The slow upstream server for the fan-out test. It responds to each GET with a number after a delay; it counts calls.
 
 use std::net::TcpListener;
 use std::process::ExitCode;

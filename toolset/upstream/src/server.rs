@@ -21,14 +21,14 @@ const LISTENER: u64 = u64::MAX;
 /// First epoll identifier of the descriptors added by `watch`.
 const WATCHED: u64 = u64::MAX - 16;
 
-/// A policy for the contents and the due time of each response.
+/// Determines the content and the send time of each response.
 pub trait Responder {
     /// Return when the response to a request received at `time` is due, in monotonic nanoseconds. If the result is in
     /// the past, the response is sent immediately.
     fn due(&mut self, time: u64) -> u64;
-    /// Append the response with the due time `due` to `out`.
+    /// Append the response that is due at `due` to `out`.
     fn write(&mut self, due: u64, out: &mut Vec<u8>);
-    /// Return the time until which the server must stall, or `None`.
+    /// Return the time until which the server must stall, or `None` if it must not stall now.
     fn stall(&mut self, _time: u64) -> Option<u64> {
         None
     }
@@ -36,7 +36,7 @@ pub trait Responder {
     fn accepted(&mut self) {}
 }
 
-/// A connection with its pending responses, which are sent in the order of the requests.
+/// A connection and its pending responses, which are sent in the order of the requests.
 #[derive(Debug)]
 struct Client {
     stream: TcpStream,
@@ -44,10 +44,10 @@ struct Client {
     due: VecDeque<u64>, // times of the pending responses
     out: Vec<u8>,
     blocked: bool,
-    generation: u32, // distinguishes connections that reuse an index, so that stale timers are ignored
+    generation: u32, // distinguishes connections that reuse an index, so stale timers can be ignored
 }
 
-/// A server that runs while the caller calls `poll` repeatedly.
+/// A server that makes progress only while the caller calls `poll`, which must be called repeatedly.
 pub struct Server {
     listener: TcpListener,
     epoll: OwnedFd,
@@ -80,7 +80,7 @@ impl Server {
         })
     }
 
-    /// Let `poll` report `id` (0 to 7) when a file becomes readable.
+    /// Make `poll` report `id` (0 to 7) when `file` becomes readable.
     pub fn watch(&self, file: BorrowedFd<'_>, id: u64) -> std::io::Result<()> {
         epoll::add(&self.epoll, file, EventData::new_u64(WATCHED + id), EventFlags::IN)?;
         Ok(())
@@ -208,8 +208,7 @@ impl Server {
         }
     }
 
-    /// Close a connection. Its pending responses are generated but discarded, so that the responder's counts stay
-    /// complete.
+    /// Close a connection. Its pending responses are generated and discarded, because the responder counts them.
     fn close<R: Responder>(&mut self, index: u32, responder: &mut R) {
         if let Some(client) = self.clients[index as usize].take() {
             let mut discarded = Vec::new();

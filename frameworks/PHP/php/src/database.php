@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/** PostgreSQL with PDO. Each process of PHP-FPM keeps its connection between requests. */
+/** Queries PostgreSQL through PDO. Each PHP-FPM process keeps its connection between requests. */
 final class Database
 {
     private const UPDATE = 'UPDATE world SET randomnumber = new.randomnumber

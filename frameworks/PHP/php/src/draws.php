@@ -17,7 +17,7 @@ function random_rows(int $count): array
     return array_map(random_row(...), array_fill(0, $count, null));
 }
 
-/** Returns different ids in ascending order, so that concurrent updates cannot deadlock. */
+/** Returns different ids in ascending order, so concurrent updates cannot deadlock. */
 function distinct_rows(int $count): array
 {
     $ids = [];
@@ -28,7 +28,7 @@ function distinct_rows(int $count): array
     return array_keys($ids);
 }
 
-/** Returns a number that differs from the old one, so that a write always changes the row. */
+/** Returns a random number other than $old, so every write changes the row. */
 function number_other_than(int $old): int
 {
     $number = mt_rand(1, ROWS - 1);

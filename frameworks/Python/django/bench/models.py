@@ -1,4 +1,4 @@
-"""The benchmark's tables, which exist already."""
+"""Models of the benchmark's tables. tfb creates these tables."""
 
 from django.db import models
 

@@ -1,4 +1,4 @@
-"""The views, and the response to database errors."""
+"""Views, and middleware that handles database errors."""
 
 import sys
 import time
@@ -26,7 +26,7 @@ class DatabaseErrors:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Handle exceptions of views."""
+        """Respond with 503 if a view raises a database error."""
         if not isinstance(error, Error):
             return None
         if time.monotonic() >= self._quiet_until:
@@ -37,7 +37,7 @@ class DatabaseErrors:
 
 @require_safe
 def json(_request: HttpRequest) -> HttpResponse:
-    """Serialize a new object for each request."""
+    """Return a JSON message, which is serialized anew for each request."""
     return JsonResponse({"message": "Hello, World!"})
 
 
@@ -73,7 +73,7 @@ def cached_queries(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def updates(request: HttpRequest) -> HttpResponse:
-    """Read and lock each row in the order of ids, so that requests cannot deadlock. Write all rows in one statement."""
+    """Read and lock each row in the order of ids, so requests cannot deadlock; write all rows in one statement."""
     with transaction.atomic():
         ids = draws.distinct_rows(draws.query_count(first(request, "queries")))
         worlds = [World.objects.select_for_update().get(pk=key) for key in ids]
@@ -85,7 +85,7 @@ def updates(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def fortunes(request: HttpRequest) -> HttpResponse:
-    """Return a page of all fortunes and an additional fortune."""
+    """Return a page with all fortunes and an additional one."""
     rows = [*Fortune.objects.all(), Fortune(id=0, message="Additional fortune added at request time.")]
     rows.sort(key=lambda row: row.message)
     return render(request, "fortunes.html", {"fortunes": rows})
@@ -93,7 +93,7 @@ def fortunes(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def delay(request: HttpRequest) -> HttpResponse:
-    """Respond after the requested delay, during which the thread waits."""
+    """Respond after the requested delay. The thread waits."""
     time.sleep(draws.clamped(first(request, "ms"), 0, 1000, 0) / 1000)
     return plaintext(request)
 

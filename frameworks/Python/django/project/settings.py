@@ -1,4 +1,4 @@
-"""Django's settings: production, PostgreSQL with psycopg's connection pool, no middleware but the error handler."""
+"""Django's production settings: PostgreSQL with psycopg's connection pool, and the error handler as only middleware."""
 
 import os
 
@@ -11,7 +11,7 @@ ROOT_URLCONF = "project.urls"
 USE_TZ = True
 USE_I18N = False
 
-# As many connections per worker as start.sh starts threads.
+# Threads per worker, as in start.sh. Each thread needs a database connection.
 THREADS = 16
 
 DATABASES = {

@@ -1,7 +1,6 @@
 //! Settings from environment variables.
 
 use std::env;
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub struct Settings {
@@ -10,18 +9,6 @@ pub struct Settings {
     pub database: tokio_postgres::Config,
     /// URL that `/fan-out` calls.
     pub upstream: Option<String>,
-    /// File with the items of `/json/{count}`.
-    pub dataset: Option<PathBuf>,
-    /// Folder with the files of `/static/{name}`.
-    pub folder: Option<PathBuf>,
-    pub tls: Option<Tls>,
-}
-
-/// The port for HTTPS, and the PEM files of certificate and key.
-pub struct Tls {
-    pub port: u16,
-    pub certificate: PathBuf,
-    pub key: PathBuf,
 }
 
 impl Settings {
@@ -39,27 +26,13 @@ impl Settings {
             host: variable("HOST", "0.0.0.0"),
             port: port("PORT", "8080")?,
             database,
-            upstream: optional("UPSTREAM_URL"),
-            dataset: optional("DATASET").map(PathBuf::from),
-            folder: optional("STATIC_DIR").map(PathBuf::from),
-            tls: match optional("HTTPS_PORT") {
-                None => None,
-                Some(_) => Some(Tls {
-                    port: port("HTTPS_PORT", "")?,
-                    certificate: variable("TLS_CERT", "certificate.pem").into(),
-                    key: variable("TLS_KEY", "key.pem").into(),
-                }),
-            },
+            upstream: env::var("UPSTREAM_URL").ok().filter(|url| !url.is_empty()),
         })
     }
 }
 
-fn optional(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.is_empty())
-}
-
 fn variable(name: &str, otherwise: &str) -> String {
-    optional(name).unwrap_or_else(|| otherwise.into())
+    env::var(name).ok().filter(|value| !value.is_empty()).unwrap_or_else(|| otherwise.into())
 }
 
 fn port(name: &str, otherwise: &str) -> Result<u16, String> {

@@ -1,5 +1,5 @@
-//! The benchmark's tests on axum. Each usable CPU has a thread with a separate runtime, listening socket and pipelined
-//! PostgreSQL connection.
+//! Serves the benchmark's tests with axum. Each usable CPU has a thread with its own runtime, listening socket and
+//! pipelined PostgreSQL connection.
 
 mod database;
 mod items;
@@ -58,7 +58,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         .to_socket_addrs()?
         .next()
         .ok_or_else(|| format!("HOST {:?} has no address", settings.host))?;
-    // Counts the CPUs of the affinity mask, not all CPUs of the machine.
+    // Counts the CPUs in the affinity mask, not all of the machine's CPUs.
     let workers = thread::available_parallelism()?.get();
     let listeners = (0..workers).map(|_| listen(address)).collect::<Result<Vec<_>, _>>()?;
     let shared = Shared {
@@ -136,7 +136,7 @@ async fn serve(listener: TcpListener, settings: &Settings, shared: Shared) -> Re
         tokio::spawn(server.serve(router.clone().into_make_service()));
     }
     let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
-        let _ = stream.set_nodelay(true); // the first read detects a closed connection
+        let _ = stream.set_nodelay(true); // fails if the connection is closed, which the first read detects
     });
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (asked, stopping) = tokio::sync::oneshot::channel();

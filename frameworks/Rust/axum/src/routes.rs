@@ -68,7 +68,7 @@ impl IntoResponse for Unavailable {
     }
 }
 
-/// Query parameters as pairs instead of a struct, because parameters may be repeated.
+/// Query parameters as (name, value) pairs instead of a struct, because parameters may be repeated.
 type Parameters = Query<Vec<(String, String)>>;
 
 fn number(parameters: &Parameters, name: &str, low: i64, high: i64, otherwise: i64) -> i64 {

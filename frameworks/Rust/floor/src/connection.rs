@@ -26,7 +26,7 @@ impl Connection {
         Self { stream, input: Vec::new(), output: Vec::new(), written: 0, ended: false, interest }
     }
 
-    /// Reads available bytes through `scratch` into the input buffer. epoll reports remaining bytes again.
+    /// Reads available bytes through `scratch` into the input buffer. If bytes remain, epoll reports the socket again.
     pub fn read(&mut self, scratch: &mut [u8]) -> io::Result<()> {
         loop {
             match self.stream.read(scratch) {

@@ -1,4 +1,4 @@
-//! The thread's single PostgreSQL connection: waiting jobs, and automatic reconnection.
+//! A thread's single PostgreSQL connection, with the jobs that wait for results, and automatic reconnection.
 
 use std::collections::VecDeque;
 use std::net::TcpStream;
@@ -32,7 +32,7 @@ impl Database {
         database
     }
 
-    /// Connects on a temporary thread, so that other work is not blocked, and retries every second.
+    /// Connects on a temporary thread, to avoid blocking the event loop, and retries every second.
     pub fn connect(&self) {
         let (settings, waker, sender) = (self.settings.clone(), self.waker.clone(), self.sender.clone());
         thread::spawn(move || {

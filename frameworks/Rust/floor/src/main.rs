@@ -1,5 +1,5 @@
 //! A server without a framework, which shows the cost of the machine and of PostgreSQL's protocol.
-//! Each usable CPU has a thread with a separate epoll, listening socket and pipelined PostgreSQL connection.
+//! Each usable CPU has a thread with its own epoll instance, listening socket and pipelined PostgreSQL connection.
 
 mod answers;
 mod connection;
@@ -49,7 +49,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         .ok_or_else(|| format!("HOST {:?} has no address", settings.host))?;
     let upstream = settings.upstream.as_deref().map(upstream::Target::parse).transpose()?;
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    // Counts the CPUs of the affinity mask, not all CPUs of the machine.
+    // Counts the CPUs in the affinity mask, not all of the machine's CPUs.
     let workers = thread::available_parallelism()?.get();
     let shared = Arc::new(Shared::new(settings.database, upstream));
     let mut threads = Vec::with_capacity(workers);
@@ -60,7 +60,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         wakers.push(worker.waker());
         threads.push(thread::spawn(move || {
             if let Err(error) = worker.run() {
-                // With a missing thread, the benchmark would report wrong results, so exit instead.
+                // If a thread were missing, the benchmark would report wrong results, so exit instead.
                 eprintln!("a thread failed: {error}");
                 std::process::exit(1);
             }

@@ -150,7 +150,7 @@ pub fn update_worlds(worlds: &[World], output: &mut Vec<u8>) {
     output.extend_from_slice(&[0, b'u', 0, 0, 1, 0, 1, 0, 2]);
     let values: [fn(&World) -> i32; 2] = [|world| world.id, |world| world.number];
     for value in values {
-        // Length, one dimension, no NULL, element type, number of elements, index of the first element.
+        // Array header: length, number of dimensions, no NULLs, element type, number of elements, lower bound.
         for word in [array, 1, 0, INT4 as i32, worlds.len() as i32, 1] {
             output.extend_from_slice(&word.to_be_bytes());
         }

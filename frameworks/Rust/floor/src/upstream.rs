@@ -1,4 +1,4 @@
-//! The upstream of `/fan-out`: each GET returns an integer.
+//! Requests to and responses from the upstream of `/fan-out`, which returns an integer for each GET.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -31,7 +31,7 @@ impl Target {
         Ok(Self { address, request: format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes() })
     }
 
-    /// Opens a connection, which may not be established yet.
+    /// Starts opening a connection, without waiting until it is established.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::for_address(self.address), Type::STREAM, None)?;
         socket.set_nonblocking(true)?;

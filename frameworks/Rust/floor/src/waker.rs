@@ -18,7 +18,7 @@ impl Waker {
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes()); // fails only if it is already awake
     }
 
-    /// Resets the waker.
+    /// Resets the waker after a wake-up.
     pub fn clear(&self) {
         let _ = rustix::io::read(&*self.0, &mut [0; 8]);
     }

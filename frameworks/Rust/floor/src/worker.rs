@@ -28,7 +28,7 @@ use self::jobs::Job;
 const ROWS: usize = 10_000;
 const EVENTS: usize = 1024;
 const SCRATCH: usize = 64 * 1024;
-/// Maximum size of a client's pending input or output, in bytes. Beyond this size, the client has to wait.
+/// Maximum size of a client's pending input or output, in bytes. While it is exceeded, no more input is read.
 const BACKLOG: usize = 1 << 20;
 
 const LISTENER: u64 = 0;
@@ -62,7 +62,7 @@ struct Client {
     connection: Connection,
     /// A number that identifies the client. Unlike the client's index, it is never reused.
     serial: u64,
-    /// Whether a request is running as a job. Later requests wait, so that responses keep their order.
+    /// Whether a request is running as a job. Later requests wait for it, so responses keep their order.
     busy: bool,
     /// Whether to close the connection after writing the pending output.
     close: bool,
@@ -123,7 +123,7 @@ impl Worker {
         self.waker.clone()
     }
 
-    /// Runs until a stop signal arrives and no client is left.
+    /// Runs until a stop signal has arrived and all clients have disconnected.
     pub fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         while self.listener.is_some() || !self.clients.is_empty() {
@@ -148,7 +148,7 @@ impl Worker {
                 }
             }
             self.fire_timers();
-            // Send the queries of all requests of this iteration in a single write.
+            // Send the queries of all requests read in this iteration in a single write.
             self.flush_database();
         }
         Ok(())

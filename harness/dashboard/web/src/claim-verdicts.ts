@@ -1,4 +1,4 @@
-// Labels, counts and chart positions for claim verdicts, kept apart from the components that render them.
+// Labels, counts and chart positions for claim verdicts, independent of the components that render them.
 import type { ClaimVerdict, StatementVerdict } from "./documents";
 import { times, timesWithInterval } from "./format";
 
@@ -28,7 +28,7 @@ export function countByVerdict(verdicts: readonly { verdict: Verdict }[]): [Verd
   ]);
 }
 
-/** Return the claimed value. If the claim implies another value for this machine's CPUs, append that value. */
+/** Return the claimed value. If the claim implies another value for the machine's number of CPUs, append that value. */
 export function claimedValue(statement: StatementVerdict): string {
   const here = statement.expected;
   if (here === null || !statement.theory || Math.abs(parseFloat(statement.said) - here) < 0.01 * here)
@@ -36,7 +36,7 @@ export function claimedValue(statement: StatementVerdict): string {
   return `${statement.said}, here ${times(here)}`;
 }
 
-/** Return the ratio with the interval. If nothing is compared, return the count. */
+/** Return the ratio with its interval, or the count if the statement compares nothing. */
 export function measuredValue(statement: StatementVerdict): string {
   const { value, low, high } = statement;
   if (value === null) return "–";

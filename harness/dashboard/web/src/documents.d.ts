@@ -300,6 +300,9 @@ export interface Ranking {
     [k: string]: TestTypeRanking;
   };
   overall: Score[];
+  groups: {
+    [k: string]: Score[];
+  };
   latency: {
     [k: string]: LatencyTable;
   };
@@ -635,6 +638,9 @@ export interface Trial {
   tls_sessions: {
     [k: string]: number;
   } | null;
+  peer_settings: {
+    [k: string]: number;
+  } | null;
   id: string;
   implementation: string;
   test_type: string;
@@ -794,7 +800,7 @@ export interface ValidityCheck {
   flag: string;
 }
 /**
- * The check results of an implementation and a test type in a process. Later records replace earlier records.
+ * Check results for an implementation, test type and process. Later records replace earlier records.
  */
 export interface VerificationRecord {
   implementation: string;

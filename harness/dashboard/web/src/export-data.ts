@@ -1,4 +1,4 @@
-// Data for the export of tables: values in SI units, and bars.
+// Data for exporting tables: values in SI units, and bars.
 import type { Cells } from "./export";
 import { factor, isNumber, ranks, span, times } from "./format";
 import { label } from "./load";
@@ -24,7 +24,7 @@ const COLUMNS = [
   ...["requests_per_second_per_megabyte", "threads", "startup_seconds", "errors", "notes"],
 ];
 
-/** Return the values of a ranking. */
+/** Return a ranking's values as cells. */
 export function rankingCells(list: readonly RankedRow[]): Cells {
   return {
     columns: COLUMNS,
@@ -46,7 +46,7 @@ export function rankingCells(list: readonly RankedRow[]): Cells {
   };
 }
 
-/** Return the content of the overall table, with values or ratios of the test types. */
+/** Return the overall table as cells, with the test types' values (if `absolute`) or ratios. */
 export function scoreCells(list: readonly ScoreRow[], tests: readonly string[], absolute: boolean): Cells {
   return {
     columns: ["implementation", "language", "rank_low", "rank_high", "score", "score_low", "score_high", ...tests],
@@ -58,7 +58,7 @@ export function scoreCells(list: readonly ScoreRow[], tests: readonly string[], 
   };
 }
 
-/** Return the bars of a ranking. */
+/** Return a ranking's bars. */
 export function rankingBars(list: readonly RankedRow[], spec: MetricSpec, best: number | null): BarRow[] {
   return list.map((entry) => {
     const { figure, row, standing } = entry;
@@ -78,7 +78,7 @@ export function rankingBars(list: readonly RankedRow[], spec: MetricSpec, best: 
   });
 }
 
-/** Return the bars of the overall table. */
+/** Return the overall table's bars. */
 export function scoreBars(list: readonly ScoreRow[]): BarRow[] {
   const best = Math.max(...list.map((entry) => entry.score ?? 0));
   return list.map((entry) => ({

@@ -1,4 +1,4 @@
-// Export of tables as CSV or JSON, and of charts as SVG or PNG in the colours of the current theme.
+// Exports tables as CSV or JSON, and charts as SVG or PNG in the colours of the current theme.
 
 export type Cell = string | number | boolean | null;
 export interface Cells {
@@ -34,7 +34,7 @@ export function saveSvg(svg: SVGSVGElement, name: string): void {
   save(new Blob([standalone(svg)], { type: "image/svg+xml" }), `${fileName(name)}.svg`);
 }
 
-/** Save a chart as PNG at twice its size on the page, for sharp print. */
+/** Save a chart as PNG at twice its size on the page, so it is sharp in print. */
 export async function savePng(svg: SVGSVGElement, name: string): Promise<void> {
   const address = URL.createObjectURL(new Blob([standalone(svg)], { type: "image/svg+xml" }));
   try {
@@ -66,7 +66,7 @@ const EXPORTED_STYLES = [
   "font-weight",
 ];
 
-/** Return the drawing as a standalone document, with computed styles as attributes and the page's background. */
+/** Return the drawing as a standalone SVG document, with computed styles as attributes and the page's background. */
 function standalone(svg: SVGSVGElement): string {
   const copy = svg.cloneNode(true);
   if (!(copy instanceof SVGSVGElement)) return "";

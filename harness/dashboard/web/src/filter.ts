@@ -1,4 +1,4 @@
-// Selection of implementations by text, facets, presets, hidden names and best variant. Pure functions.
+// Pure functions that select implementations by text, facets, presets, hidden names and best variant.
 import type { ImplementationInfo } from "./documents";
 import { FACETS, type Facet, noFacets, type Route } from "./route";
 
@@ -13,7 +13,7 @@ export function facetValues(info: ImplementationInfo | null, facet: Facet): stri
   return nonEmpty.length > 0 ? nonEmpty : [NO_FACT];
 }
 
-/** Normalise a value for comparison, so that C++ and c++ are equal. */
+/** Normalise a value for comparison: C++ and c++ are equal. */
 export function foldCase(value: string): string {
   return value.trim().toLowerCase();
 }
@@ -49,8 +49,8 @@ function valuesOf(infos: readonly ImplementationInfo[], facet: Facet): FacetValu
 export type Filter = Pick<Route, "text" | "facets" | "hidden">;
 
 /**
- * Return a predicate for implementations. All words of the text must occur in the name or the facts. Commas separate
- * alternatives.
+ * Return a predicate for implementations. All words of the filter text must occur in the implementation's name or
+ * facts. Commas separate alternatives.
  */
 export function matcher(filter: Filter): (name: string, info: ImplementationInfo | null) => boolean {
   const alternatives = filter.text

@@ -1,4 +1,4 @@
-// Explanations of flags: the validity checks in harness/experiment/validity.py, and the flags of the ranking.
+// Explanations of all flags, which come from validity checks (harness/experiment/validity.py) or from the ranking.
 
 const MEANINGS: Record<string, string> = {
   "cpu contention":
@@ -36,7 +36,7 @@ const MEANINGS: Record<string, string> = {
   "idle servers busy": "Other running servers used CPU time during the measurement.",
 };
 
-/** Severity of a flag: the row's values are wrong or incomplete ("fail"), doubtful ("warn") or uncertain ("info"). */
+/** Severities of flags: the row's values are wrong or incomplete ("fail"), doubtful ("warn") or uncertain ("info"). */
 export const SEVERITIES = ["fail", "warn", "info"] as const;
 export type Severity = (typeof SEVERITIES)[number];
 

@@ -1,4 +1,4 @@
-// Formatting of numbers. Values are SI floats; the rules match harness/units.py.
+// Formats numbers. Values are SI floats; the rules match harness/units.py.
 
 export const UNKNOWN = "–";
 
@@ -17,7 +17,7 @@ export function rate(perSecond: number | null | undefined): string {
 /** Format a count with thousands separators. */
 export const count = rate;
 
-/** Format a number with three (or `digits`) significant digits. Only sizes below 1e-9 have an exponent. */
+/** Format a number with three (or `digits`) significant digits. Only absolute values below 1e-9 get an exponent. */
 export function significant(value: number, digits = 3): string {
   if (value === 0) return "0";
   if (Math.abs(value) < 1e-9) return value.toExponential(1);
@@ -26,7 +26,7 @@ export function significant(value: number, digits = 3): string {
   return value.toFixed(Math.min(12, Math.max(0, digits - 1 - power)));
 }
 
-/** Format a duration with a unit for three digits: 840 µs, 12.3 ms, 4.20 s, 3 min 05 s, 2 h 04 min. */
+/** Format a duration with three digits and a suitable unit: 840 µs, 12.3 ms, 4.20 s, 3 min 05 s, 2 h 04 min. */
 export function seconds(value: number | null | undefined): string {
   if (!isNumber(value)) return UNKNOWN;
   if (value < 0) return `−${seconds(-value)}`;
@@ -78,7 +78,7 @@ export function percent(value: number | null | undefined): string {
   return `${Math.abs(value) < 0.0995 ? (value * 100).toFixed(1) : (value * 100).toFixed(0)} %`;
 }
 
-/** Format an interval as ``[1.08, 1.17]``, or as an empty string if there is no interval or if it is a point. */
+/** Format an interval as ``[1.08, 1.17]``, or as "" if there is no interval or if both bounds are equal. */
 export function span(
   low: number | null | undefined,
   high: number | null | undefined,
@@ -95,7 +95,7 @@ export function timesWithInterval(ratio: { value: number; low: number | null; hi
   return [times(ratio.value), span(ratio.low, ratio.high, factor)].filter(Boolean).join(" ");
 }
 
-/** Format possible ranks: ``2`` or ``2–3``. */
+/** Format an interval of possible ranks: ``2`` or ``2–3``. */
 export function ranks(interval: { low: number; high: number } | null | undefined): string {
   if (!interval) return UNKNOWN;
   return interval.low === interval.high ? String(interval.low) : `${interval.low}–${interval.high}`;

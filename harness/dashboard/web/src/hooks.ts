@@ -1,4 +1,4 @@
-// Hooks for the route in the URL and for documents that are being loaded.
+// Hooks for the route in the URL, and for loading documents.
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import { emptyRoute, format, parse, type Route } from "./route";
@@ -38,7 +38,7 @@ export function useRoute(): [Route, Go] {
     const next = { ...latest.current, ...change };
     if (how === "replace") writing.current = setTimeout(write, URL_DELAY);
     else {
-      write(); // keep the typed text in the history entry that the user can go back to
+      write(); // store the typed text in the current history entry, so the user can go back to it
       const hash = format(next);
       if (hash !== location.hash) history.pushState(null, "", hash);
     }

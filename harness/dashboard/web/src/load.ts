@@ -27,12 +27,12 @@ export function name(load: Load): string {
   return `${load.connections} ${load.close_after ? "short " : ""}connections`;
 }
 
-/** Return the parameter that the loads of a test type vary. */
+/** Return the parameter by which a test type's loads differ. */
 export function axis(loads: readonly Load[]): "queries" | "connections" {
   return loads.some((load) => load.queries !== null) ? "queries" : "connections";
 }
 
-/** Return the position of a load on an axis. */
+/** Return a load's position on the axis for `parameter`. */
 export function position(load: Load, parameter: "queries" | "connections"): number {
   return parameter === "queries" ? (load.queries ?? 0) : load.connections;
 }
@@ -44,8 +44,9 @@ export function trialName(trial: Trial): string {
 }
 
 /**
- * Describe the trials by the independent load generator, as in ``wrk, independent check: CPU per request agrees within
- * 3 %``. Return null if there are no witnesses. A witness is compared with the previous trial at the same load.
+ * Describe how well the witnesses (trials with the independent load generator) agree, as in ``wrk, independent check:
+ * CPU per request agrees within 3 %``. Each witness is compared with the previous trial at the same load. Return null
+ * if there are no witnesses.
  */
 export function describeWitness(trials: readonly Trial[]): string | null {
   const witnesses = trials.filter((trial) => trial.purpose === "witness");

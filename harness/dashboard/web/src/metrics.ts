@@ -1,5 +1,5 @@
-// The metrics by which a table can be ranked. The selected metric determines bars, order, ratios and which direction is
-// better.
+// The metrics by which a table can be ranked. The selected metric determines the bars, the order, the ratios, and
+// whether higher or lower is better.
 import type { Row, Standing } from "./documents";
 import { bytes, count, isNumber, micros, rate, seconds, significant, times, UNKNOWN } from "./format";
 import type { Metric } from "./route";
@@ -9,11 +9,11 @@ export interface MetricSpec {
   name: string; // name within a sentence
   column: string; // column header
   title: string; // explanation
-  unit: string; // unit that follows a value outside the column
+  unit: string; // unit to append to a value that is shown outside its column
   tickUnit?: number; // axis ticks are round multiples of this unit
   lowerIsBetter: boolean;
-  always: boolean; // whether the column is also shown if another metric is selected
-  processes: boolean; // whether there are estimates with intervals and ranks
+  always: boolean; // whether the column is shown even if another metric is selected
+  processes: boolean; // whether harness/stats estimates the metric over processes, with intervals and ranks
   figure(value: number | null | undefined): string;
   /** Return the value of a row, or null if it was not measured. */
   value(row: Row): number | null;
@@ -125,7 +125,7 @@ function percentile(id: Metric, point: string, words: string): MetricSpec {
     id,
     name: `latency (${words})`,
     column: id,
-    title: `Closed-loop latency, ${words}; the Latency tab says how it was measured`,
+    title: `Closed-loop latency, ${words}; the Latency tab describes the measurement`,
     unit: "",
     lowerIsBetter: true,
     always: false,
@@ -141,7 +141,7 @@ export function availableMetrics(rows: readonly Row[]): MetricSpec[] {
   return Object.values(SPECS).filter((spec) => rows.some((row) => spec.value(row) !== null));
 }
 
-/** Return a value as a share of the best. The best value has the share 1, and all others have less. */
+/** Return a value as a share of the best: 1 for the best value, less for all others. */
 export function shareOfBest(spec: MetricSpec, value: number | null, best: number | null): number | null {
   if (!isNumber(value) || !isNumber(best) || value <= 0 || best <= 0) return null;
   return spec.lowerIsBetter ? best / value : value / best;

@@ -1,4 +1,4 @@
-// Detects printing, so that content which normally appears on scrolling is printed completely.
+// Detects printing, so that content which otherwise appears only on scrolling is printed completely.
 import { options } from "preact";
 import { useEffect, useState } from "preact/hooks";
 

@@ -1,4 +1,4 @@
-// The selected view, which is stored in the URL fragment. Links to a view therefore work even for a file on disk.
+// The selected view, which is stored in the URL fragment, so links to a view work even in a file on disk.
 
 export type Page = "runs" | "run" | "compare" | "claims";
 const VIEWS = ["table", "groups", "load", "latency", "pairs", "scatter", "selected", "cell", "about"] as const;
@@ -36,7 +36,7 @@ export interface Route {
   text: string;
   facets: Record<Facet, string[]>;
   pinned: string[];
-  hidden: string[];
+  hidden: string[]; // implementations that the user has hidden
   selected: string[]; // implementations to compare with each other
   excludedTests: string[]; // test types that do not count in the overall score
   bestVariantsOnly: boolean; // whether to show only the best variant of each framework
@@ -44,7 +44,7 @@ export interface Route {
   implementation: string; // implementation of a cell page
   process: number | null; // the process whose time series the cell page shows
   claim: string; // claim whose details are open
-  verdict: string; // verdict to which the list of claims is limited, or ""
+  verdict: string; // verdict by which the list of claims is filtered, or ""
 }
 
 /** Return an empty selection of facets. */

@@ -1,5 +1,5 @@
 // Computes the overall score, which is the geometric mean of ratios over the selected test types. Intervals and ranks
-// come from harness/stats, and are available only for the selection of test types that harness/stats has scored.
+// come from harness/stats, so they exist only for a selection of test types that harness/stats has scored.
 import type { ImplementationInfo, RankInterval, Ranking, Row, Score } from "./documents";
 import { isNumber } from "./format";
 import { SPECS, shareOfBest } from "./metrics";
@@ -109,7 +109,7 @@ export function scoreRows(
 }
 
 interface Advantage {
-  ratio: number; // advantage over the baseline; without a baseline, the share
+  ratio: number; // advantage over the baseline, or the share of the best if there is no baseline
   share: number; // share of the best
   value: number | null;
 }

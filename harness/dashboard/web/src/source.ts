@@ -17,8 +17,8 @@ import { rebase, rebaseTable } from "./baseline";
 import { convert } from "./techempower/convert";
 
 /**
- * Access to the documents of runs. A method that fails rejects with an Error whose message is for the user. Ratios
- * refer to `baseline`, or to the run's baseline if `baseline` is empty.
+ * Access to runs' documents. A method that fails rejects with an Error whose message is shown to the user. Ratios refer
+ * to `baseline`, or to the run's baseline if `baseline` is empty.
  */
 export interface Source {
   readonly offline: boolean;
@@ -34,13 +34,13 @@ export interface Source {
   overall(id: string, testTypes: readonly string[], baseline?: string): Promise<readonly Score[] | null>;
   /** Compare the second run with the first. */
   compare(before: string, after: string): Promise<ComparisonDocument>;
-  /** Return the progress of a running run. */
+  /** Return the state of a run in progress. */
   live(id: string): Promise<LiveDocument>;
   /** Discard the cached documents of a run. */
   forget(id: string): void;
 }
 
-/** A source with all documents of a single run in memory. */
+/** A source that has all documents of a single run in memory. */
 export class EmbeddedSource implements Source {
   readonly offline = true;
 
@@ -236,7 +236,7 @@ function errorIn(text: string): string | null {
   }
 }
 
-/** Return an object's own property, so that any implementation name is safe, even __proto__. */
+/** Return an object's own property, so even the implementation name __proto__ is safe. */
 function ownValue<Value>(values: Readonly<Record<string, Value>> | undefined, key: string): Value | undefined {
   return values && Object.hasOwn(values, key) ? values[key] : undefined;
 }

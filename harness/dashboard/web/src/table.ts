@@ -17,9 +17,9 @@ export interface RankedRow {
   name: string;
   row: Row;
   info: ImplementationInfo | null;
-  figure: Figure | null; // value of the selected metric; the following fields also refer to this metric
+  figure: Figure | null; // value of the selected metric, to which the following fields also refer
   standing: Standing | null; // null if harness/stats does not rank the metric
-  position: number | null; // place in the order of the metric
+  position: number | null; // position when sorted by the metric
   share: number | null; // share of the table's best value
   ratio: Ratio | null; // to the reference, or to the best without a reference
 }
@@ -89,7 +89,8 @@ function valueKey(entry: RankedRow, direction: number): number {
 }
 
 /**
- * Return the ratio to the reference, or to the best without a reference. Metrics without estimates have no intervals.
+ * Return the ratio to the reference, or to the best if there is no reference. It has an interval only for metrics with
+ * estimates.
  */
 function ratioTo(spec: MetricSpec, row: Row, reference: string | null, other: number | null): Ratio | null {
   const standing = spec.standing(row);
@@ -182,7 +183,7 @@ export function flagsOfRun(ranking: Ranking): string[] {
   return commonFlags(rows.filter((row) => row.throughput).map((row) => row.flags));
 }
 
-/** The position of a row in a group of tied neighbours, or null without a tied neighbour. */
+/** A row's position in a group of tied neighbours, or null if no neighbour is tied with it. */
 export type Tie = { parity: 0 | 1; first: boolean; last: boolean } | null;
 
 /** Return the tie of each row. Only lists in rank order have ties. */

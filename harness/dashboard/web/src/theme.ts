@@ -9,7 +9,7 @@ export function theme(): Theme {
     const stored = localStorage.getItem(KEY);
     return stored === "light" || stored === "dark" ? stored : "system";
   } catch {
-    return "system"; // some browsers refuse storage for files from disk
+    return "system"; // some browsers deny access to storage for files from disk
   }
 }
 

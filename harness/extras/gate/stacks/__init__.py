@@ -1,4 +1,4 @@
-"""Recognises the stack of a service from the files in the service's folder.
+"""Recognises a service's stack from the files in the service's folder.
 
 A stack, for example Express with npm, determines how to build and start the service in production mode.
 """
@@ -83,7 +83,7 @@ def _fixed_ports(texts: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _programs(build: str, start: str) -> Iterator[str]:
-    """Yield the program of each command. Skip paths and shell builtins."""
+    """Yield each command's program. Skip paths and shell builtins."""
     for command in (*build.split(" && "), start):
         words = [word for word in command.split() if "=" not in word]
         if words and re.fullmatch(r"[a-z][\w.+-]*", words[0]) and words[0] not in ("cd", "exec", "printf", "export"):

@@ -1,4 +1,4 @@
-"""Recognises services for Go, Rust, .NET and the Java virtual machine (Maven or Gradle)."""
+"""Recognises Go, Rust and .NET services, and JVM services that use Maven or Gradle."""
 
 import re
 from pathlib import PurePath

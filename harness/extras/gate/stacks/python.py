@@ -58,7 +58,7 @@ DEPENDENCIES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Application:
-    """A Python web application and the name from which a server imports the application."""
+    """A Python web application that a server imports from ``target``."""
 
     kind: str  # interface: asgi, wsgi, aiohttp or sanic
     target: str  # for example shop.main:app
@@ -178,7 +178,7 @@ def _module(folder: ServiceFolder, file: str, *, is_installed: bool) -> tuple[st
 
 
 def _django(folder: ServiceFolder, manifest: str, required: str, wsgi: str) -> Stack:
-    """Return the stack of a Django project, with debug mode off."""
+    """Return a Django project's stack, with a build that turns debug mode off."""
     manage = next(iter(folder.glob("manage.py") + folder.glob("*/manage.py")), "manage.py")
     root, package = PurePath(manage).parent, PurePath(wsgi).parent
     name = ".".join((package.relative_to(root) if package.is_relative_to(root) else package).parts)

@@ -1,4 +1,4 @@
-"""Defines the description of a recognised stack, and reads the files of a service's folder."""
+"""Defines ``Stack``, the description of a recognised stack, and reads files in a service's folder."""
 
 import json
 import os
@@ -62,7 +62,7 @@ class ServiceFolder:
         return sorted(path.relative_to(self.path).as_posix() for path in self.path.glob(pattern))
 
     def text(self, name: str) -> str:
-        """Return the text of a file, or an empty string if the file is missing, special or too large."""
+        """Return a file's text, or an empty string if the file is missing, special or too large."""
         try:
             return safe_read.read(self.path / name, safe_read.MAX_TEXT_BYTES).decode("utf-8-sig", "replace")
         except OSError:

@@ -8,14 +8,14 @@ from typing import Any
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
 
-# Method name -> replacement. Signatures are not declared, because each rogue replaces different methods.
+# Method name -> replacement. Signatures are unspecified, because each rogue replaces different methods.
 Change = Mapping[str, Callable[..., Any] | partialmethod[Any]]
 
 
 @dataclass(frozen=True)
 class Rogue:
     name: str
-    test_type: str  # the affected test type; "http" for the whole server
+    test_type: str  # the affected test type, or "http" if the whole server is affected
     caught_by: str  # name of the check that should catch the rogue
     does: str  # the violation, in a few words
     change: Change

@@ -13,19 +13,19 @@ from harness.tests.doubles.reference import DatabaseConnection, Ids, ReferenceSe
 from harness.tests.doubles.rogues import Change, under_load
 from harness.tests.doubles.rogues.http import close_each
 
-LASTING = 12  # number of lasting connections; verification opens 8
-OPEN = 30  # number of open connections; verification opens 24, with two requests each
+LASTING = 12  # more lasting connections than this mean load; verification opens 8
+OPEN = 30  # more open connections than this mean load; verification opens 24, with two requests each
 
 When = Callable[[ReferenceServer, ClientSession], bool]
 
 
 def busy(server: ReferenceServer) -> bool:
-    """Return whether there is a load, even if the machine stalls."""
+    """Return whether the server is under load. On a stalled machine, only the number of open connections shows it."""
     return server.lasting_connections > LASTING or server.open_connections > OPEN
 
 
 def while_busy(change: Change, base: type[ReferenceServer] = ReferenceServer) -> Change:
-    """Return the same replacements, effective only under load."""
+    """Return the same replacements, but effective only under load."""
 
     def chosen(cheat: Callable[..., Any] | partialmethod[Any], honest: Callable[..., Any]) -> Callable[..., Any]:
         # Bind the chosen function to the server, like a method.
@@ -35,7 +35,7 @@ def while_busy(change: Change, base: type[ReferenceServer] = ReferenceServer) ->
 
 
 def remembered(self: ReferenceServer, connection: DatabaseConnection) -> dict[int, int]:
-    """Return the table, which is read only once."""
+    """Return the world table from a copy that is read only once."""
     with self.lock:
         if "table" not in self.state:
             self.state["table"] = dict(connection.execute("SELECT id, randomnumber FROM world").fetchall())
@@ -44,7 +44,7 @@ def remembered(self: ReferenceServer, connection: DatabaseConnection) -> dict[in
 
 
 def deadlocking(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
-    """Write two rows in both orders concurrently, and ignore the deadlock."""
+    """Lock two rows in opposite orders from two connections, and ignore the deadlock error."""
     ReferenceServer.write(self, session, connection, rows)
     with self.lock:
         first = busy(self) and "locked" not in self.state
@@ -65,7 +65,7 @@ def locked(self: ReferenceServer, meeting: threading.Barrier, pair: tuple[int, i
 
 
 def rolled_back(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
-    """Write and roll back. Statements, rows and updates are still counted."""
+    """Write and roll back. PostgreSQL still counts the statements, rows and updates."""
     with connection.transaction(force_rollback=True):
         ReferenceServer.write(self, session, connection, rows)
 
@@ -84,13 +84,13 @@ def leaving(statement: str) -> Change:
 
 
 def fast(self: ReferenceServer, session: ClientSession, after: int = 20) -> bool:
-    """Return whether there is a load and this connection has sent many requests."""
+    """Return whether the server is under load and this connection has sent more than ``after`` requests."""
     session.state["sent"] = session.state.get("sent", 0) + 1
     return busy(self) and session.state["sent"] > after
 
 
 def instead(step: str, when: When, cheat: Callable[..., Any]) -> Change:
-    """Replace a step of the server when ``when`` returns True."""
+    """Replace a server step with ``cheat`` while ``when`` returns True."""
     honest: Callable[..., Any] = getattr(ReferenceServer, step)
 
     def taken(self: ReferenceServer, session: ClientSession, *arguments: Any) -> Any:

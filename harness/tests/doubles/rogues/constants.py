@@ -1,4 +1,4 @@
-"""Rogues of the test types json and plaintext."""
+"""Rogues for the test types json and plaintext."""
 
 from harness.tests.doubles.rogues import Rogue
 

@@ -20,7 +20,7 @@ from harness.tests.doubles.rogues.updates import later, nothing
 LATE_SECONDS = 0.03
 
 
-# ---- when ------------------------------------------------------------------------------------------------------------
+# ---- conditions ------------------------------------------------------------------------------------------------------
 
 
 def on_every_fourth_connection(self: ReferenceServer, session: ClientSession) -> bool:
@@ -32,7 +32,7 @@ def one_in(count: int) -> When:
 
 
 def nobody_else_looks(self: ReferenceServer, session: ClientSession) -> bool:
-    """Return whether there is a load and no other session is visible.
+    """Return whether the server is under load and no other database session is visible.
 
     The role cannot see the sessions of other roles.
     """
@@ -76,7 +76,7 @@ def from_memory(when: When) -> Change:
 
 
 def decoys(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
-    """Select row 1 as often as rows are needed, and respond from a copy that is refreshed every second."""
+    """Select row 1 once per requested row, but respond from a copy that is refreshed every second."""
     with self.lock:
         read, table = self.state.get("copy", (0.0, {}))
         if time.monotonic() - read > 1.0:
@@ -87,7 +87,7 @@ def decoys(self: ReferenceServer, session: ClientSession, connection: DatabaseCo
 
 
 def page_with_a_hole(self: ReferenceServer, fortunes: Sequence[tuple[int, str]]) -> bytes:
-    """Sort and escape once, and insert the current message of row 7 without escaping it."""
+    """Build the page once, then only insert the current message of row 7, without escaping it."""
     message = dict(fortunes)[7]
     if "page" not in self.state:
         self.state["page"] = ReferenceServer.page(self, fortunes).replace(html.escape(message).encode(), b"{hole}")
@@ -102,7 +102,7 @@ def same_numbers(
 
 
 def old_numbers(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int) -> WorldRows:
-    """Write and return rows unchanged, so that the table agrees with the response."""
+    """Write rows back with their old numbers and return them, so the table agrees with the response."""
     rows = self.rows(session, connection, sorted(self.draw_different(session, count)))
     same_numbers(self, session, connection, rows)
     return rows

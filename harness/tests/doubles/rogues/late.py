@@ -12,7 +12,7 @@ from harness.tests.doubles.rogues.updates import nothing
 OLD_SECONDS = 3.5  # age from which a connection counts as old
 HONEST_SECONDS = 2.0  # honest period under load
 BEGINNING_SECONDS = 0.5  # honest period at the beginning of each load
-PAUSE_SECONDS = 0.1  # a new load begins after a pause of this length without requests
+PAUSE_SECONDS = 0.1  # after this long without requests, the next request starts a new load
 
 
 def current_load(self: ReferenceServer) -> tuple[int, float]:

@@ -1,4 +1,4 @@
-"""Rogues of the order service."""
+"""Rogues for the order service."""
 
 import contextlib
 import threading
@@ -35,7 +35,7 @@ def with_lines_backwards(self: OrderServer, *arguments: Any) -> Document:
 
 
 def order_stays(self: OrderServer, db: Db, new: New) -> Document:
-    """Insert the order before checking the items, and omit the rollback."""
+    """Leave the order in the table although its items are invalid, as if the rollback were missing."""
     try:
         return OrderServer.create(self, db, new)
     except RefusedError:
@@ -137,7 +137,7 @@ def early_commit(self: OrderServer, db: Db, new: New) -> Document:
 
 
 def behind(self: OrderServer, db: Db, new: New) -> Document:
-    """Take an id, respond, and write the order slightly later."""
+    """Reserve an id and respond, but write the order slightly later."""
     prices = self.priced(db, new)
     (order,), total = self.one(db, "SELECT nextval('orders_id_seq')", ()), self.total(new, prices)
 
@@ -161,7 +161,7 @@ def once_written(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequ
 
 
 def inserted_in_lots(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """Insert ten orders at a time, and use each of them for a later request."""
+    """Insert ten orders at a time in advance, and use a prepared order for each request."""
     with self.lock:
         if not (lot := self.state.setdefault("lot", [])):
             text = (
@@ -177,7 +177,7 @@ def inserted_in_lots(self: OrderServer, db: Db, customer: int, card: str, total:
 
 
 def inserted_alone(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """Insert on a different connection, which commits separately."""
+    """Insert on a separate connection, so the order is committed independently of its items."""
     with self.connect() as another:
         return OrderServer.insert(self, another, customer, card, total)
 
@@ -204,7 +204,7 @@ def whole_row(self: OrderServer, db: Db, order: int, card: str) -> Document:
 
 
 def cached_order(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
-    """Cache orders when they are read. Only writes through this server invalidate them."""
+    """Cache orders when they are read. Only writes through this server invalidate the cache."""
     cache = self.state.setdefault("kept", {})
     key = tuple(path)
     if request.method == "GET" and len(path) == 1:

@@ -1,4 +1,4 @@
-"""Rogues of the test type fortune."""
+"""Rogues for the fortune test type."""
 
 import html
 import unicodedata
@@ -21,7 +21,7 @@ def cached(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[
 
 
 def made_up(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
-    """Read the fortunes for every fourth request only. A join makes up for the row counts of the other requests."""
+    """Read the fortunes only for every fourth request. A join with three numbers makes up for the missing rows."""
     if every(self, 4) or "fortunes" not in self.state:
         self.state["fortunes"] = ReferenceServer.fortunes(self, connection)
         connection.execute("SELECT FROM fortune, generate_series(1, 3)")
@@ -29,13 +29,13 @@ def made_up(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple
 
 
 def sorted_in_sql(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
-    """Let PostgreSQL add the additional row and sort."""
+    """Let PostgreSQL add the additional fortune and sort the rows."""
     text = "SELECT id, message FROM fortune UNION ALL SELECT 0, %s ORDER BY message"
     return connection.execute(text, ("Additional fortune added at request time.",)).fetchall()
 
 
 def alphabetically(message: str) -> str:
-    """Return a key that sorts as most locales do: letters by their base letter, in upper and lower case alike."""
+    """Return a key that sorts as most locales do: without regard to case and accents."""
     return unicodedata.normalize("NFD", message).casefold()
 
 

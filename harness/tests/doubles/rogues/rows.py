@@ -1,4 +1,4 @@
-"""Rogues of the test types that read rows: shapes, counts, values, random draws and statements."""
+"""Rogues for the test types that read rows: shapes, counts, values, random draws and statements."""
 
 from collections.abc import Callable
 from functools import partial, partialmethod
@@ -10,7 +10,7 @@ from harness.tests.doubles.rogues.busy import remembered, while_busy
 
 
 def with_the_last(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Draw the last row more often."""
+    """Replace every fiftieth id with the last row's."""
     return [ROWS if every(self, 50) else i for i in ReferenceServer.draw(self, session, count)]
 
 
@@ -38,7 +38,7 @@ def every_integer(text: str | None, count: int) -> int:
 
 
 def lenient(parse: Callable[[str], float]) -> Change:
-    """Read numbers in more notations than decimal integers."""
+    """Accept more number notations than decimal integers."""
 
     def count(self: ReferenceServer, text: str | None) -> int:
         try:
@@ -54,7 +54,7 @@ def octal(text: str) -> int:
 
 
 def mirrored(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Draw half of the ids, and mirror them. A single id mirrors the previous request's id."""
+    """Draw half of the ids and mirror them (10,001 - id). For a single id, mirror the previous request's id."""
     if count == 1:
         last = session.state.pop("last", None)
         if last is None:
@@ -66,7 +66,7 @@ def mirrored(self: ReferenceServer, session: ClientSession, count: int) -> list[
 
 
 def at_a_distance(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Draw half of the ids. Add a neighbour to each id, at a distance that is constant within a request."""
+    """Draw half of the ids. The other half are the drawn ids plus an offset that is constant within a request."""
     step = session.dice.randint(1000, ROWS - 1)
     drawn = ReferenceServer.draw(self, session, (count + 1) // 2)
     return [i for one in drawn for i in (one, (one + step) % ROWS + 1)][:count]
@@ -78,7 +78,7 @@ def in_steps(self: ReferenceServer, session: ClientSession, count: int) -> list[
 
 
 def shuffled_list(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Deal ids from a list of 800 in random order. No id repeats before the list is exhausted."""
+    """Deal ids from a shuffled list of 800, so no id repeats on a connection before the list is exhausted."""
     remaining: list[int] = session.state.setdefault("left", [])
     ids = self.state.setdefault("ids", session.dice.sample(range(1, ROWS + 1), 800))
     while len(remaining) < count:

@@ -15,7 +15,7 @@ def decoy_reads(self: ReferenceServer, session: ClientSession, connection: Datab
 
 
 def old_snapshot(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
-    """Execute all SELECTs in a single transaction that never ends."""
+    """Execute all SELECTs of a connection in a single transaction that never ends, and thus in an old snapshot."""
     if connection.autocommit:
         connection.autocommit = False
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -23,7 +23,7 @@ def old_snapshot(self: ReferenceServer, session: ClientSession, connection: Data
 
 
 def read_ahead(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
-    """Return the rows that were read for the previous request with the same number of rows."""
+    """Return the rows that the connection's previous request for the same number of rows has read."""
     ready: dict[int, WorldRows] = session.state.setdefault("ready", {})
     rows = ReferenceServer.rows(self, session, connection, ids)
     answer = ready.get(len(ids))
@@ -34,7 +34,7 @@ def read_ahead(self: ReferenceServer, session: ClientSession, connection: Databa
 
 
 def same_count(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
-    """Read the fortunes, but render a copy unless the number of rows has changed."""
+    """Read the fortunes, but render old messages for the rows that were there at the first read."""
     rows = ReferenceServer.fortunes(self, connection)
     kept: list[tuple[int, str]] = self.state.setdefault("page", rows)
     if len(kept) != len(rows):

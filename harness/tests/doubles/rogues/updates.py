@@ -1,4 +1,4 @@
-"""Rogues of the test type update: lost, late, stale, duplicate and misplaced writes."""
+"""Rogues for the update test type, with lost, late, stale, duplicate and misplaced writes."""
 
 import threading
 import time

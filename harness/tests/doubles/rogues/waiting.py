@@ -1,4 +1,4 @@
-"""Rogues of the test types delay and fan-out."""
+"""Rogues for the test types delay and fan-out."""
 
 import contextlib
 import threading
@@ -11,7 +11,7 @@ from harness.tests.doubles.rogues.busy import while_busy
 
 
 def wait_in_turn(self: ReferenceServer, seconds: float) -> None:
-    """Serialise concurrent delays, like a pool with few threads."""
+    """Make concurrent delays of 200 ms queue for a thread, like a server with a small thread pool."""
     turns = self.state.setdefault("turns", {})
     with self.lock:
         now = time.monotonic()

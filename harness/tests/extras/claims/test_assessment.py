@@ -1,4 +1,4 @@
-"""Verdicts on claims, judged from recorded runs."""
+"""Verdicts on claims, derived from recorded runs."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_context_does_not_affect_the_verdict() -> None:
 
 
 def test_unreachable_rate_needs_a_larger_machine() -> None:
-    """Server, generator and database need several CPUs at 2500 requests/s."""
+    """A rate that needs more CPUs than the machine has for server and generator cannot be judged."""
     dear = trials({"b": [1.0] * 9}, validity=[made.validity_check("errors", Outcome.FAIL)])  # excluded trials
     measured = run_of([*dear, *trials(STEADY)])
     one = measured.trials[-1]  # a trial of b, which has the higher CPU time per request
@@ -125,12 +125,12 @@ def between(low: float, high: float) -> Ratio:
         (2.5, 1.2, 1.5, "direction only"),
         (2.5, 3.5, 4.0, "direction only"),
         (2.5, 0.5, 0.9, "refuted"),
-        (2.5, 1.5, 2.5, "direction only"),  # the order is certain, but the ratio is undecided
-        (2.5, 1.01, 1.03, "refuted"),  # the difference is too small to be relevant
+        (2.5, 1.5, 2.5, "direction only"),  # the order is certain, but not the claimed ratio
+        (2.5, 1.01, 1.03, "refuted"),  # differences below 5 % are irrelevant
         (2.5, 0.9, 4.0, "undecided"),
         (0.4, 0.6, 0.8, "direction only"),
         (1.0, 0.95, 1.05, "supported"),
-        (1.0, 1.3, 1.4, "refuted"),  # a claim of equality implies no order
+        (1.0, 1.3, 1.4, "refuted"),  # a claim of equality has no direction to confirm
         (0.95, 0.5, 0.6, "refuted"),
         (1.0, 0.95, 1.3, "undecided"),
     ],
@@ -182,8 +182,8 @@ def test_one_process_each_decides_nothing() -> None:
 
 
 def test_further_processes_grow_with_squared_width() -> None:
-    # With 5 processes, the half-width of the logarithm is 0.2. The edge 1 is at a distance of 0.1, so four times as
-    # many processes are necessary.
+    # With 5 processes, the interval of the log ratio is 0.1 ± 0.2. To exclude 0 (a ratio of 1), the half-width must be
+    # halved, which takes four times as many processes.
     result = assessment.judge_claimed_ratio(8.0, 0.15, between(0.904837, 1.349859), processes=5, smallest_relevant=0.05)
     assert result.more_processes == pytest.approx(15, abs=1)
 

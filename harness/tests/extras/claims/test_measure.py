@@ -33,7 +33,7 @@ TRUE = {"a": Behaviour(cpu_per_request=40e-6, process_spread=0.01), "b": Behavio
 
 @dataclass
 class ClaimRun(FakeRun):
-    """A simulated run that measures a claim for five minutes."""
+    """A simulated five-minute run that measures a claim."""
 
     claim: Claim = claim(ratio=2.5)  # noqa: RUF009 - frozen
 

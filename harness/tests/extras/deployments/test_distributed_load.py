@@ -27,7 +27,7 @@ def test_shares_add_up_and_clients_have_threads() -> None:
 
 
 def clients(*scripts: str, before: str = "true") -> list[tuple[ConnectedMachine, ClientShare, Sequence[str]]]:
-    """Run a script as the load generator of each client; this machine acts as all clients."""
+    """Return a client for each script, which replaces the client's load generator. All clients are this machine."""
     machines = [ConnectedMachine(name=f"c{n}", address="", engine=()) for n, _ in enumerate(scripts, 1)]
     parts = [ClientShare(connections=9 + n, threads=1, arguments=()) for n, _ in enumerate(scripts, 1)]
     commands: list[Sequence[str]] = [["sh", "-c", f"{before}; {WAIT_FOR_GO}", "sh", "-c", script] for script in scripts]

@@ -1,4 +1,4 @@
-"""Remote machines and containers with fake docker and ssh programs. Each container is simulated by a process."""
+"""Remote machines and containers, with fake docker and ssh programs. A process simulates each container."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from harness.plan.hosts import hosts_from_flags, parse_host
 
 pytestmark = pytest.mark.skipif(not Path("/sys/fs/cgroup").is_dir(), reason="no control groups here")
 
-# Container ids are process ids. The file ``gone`` makes the engine fail, and the file ``mute`` silences readers.
+# Container ids are process ids. If the file ``gone`` exists, the engine fails. If ``mute`` exists, readers are silent.
 DOCKER = f"""#!/bin/sh
 PLACE=$(dirname "$0")
 case $1 in --context|-H) shift 2 ;; esac
@@ -40,7 +40,7 @@ case "$*" in
     PYTHONPATH={REPOSITORY} exec {sys.executable} -S {TOOLSET}/meter/meter.py $before $last ;;
 esac
 """
-# Forward the socket and keep running, or refuse the connection to the host "other".
+# Forward the engine's socket and keep running, but fail for the host "other".
 SSH = """#!/bin/sh
 for word; do
   case $word in *d.sock:*) touch "${word%%:*}" ;; other) echo "Host key verification failed."; exit 255 ;; esac

@@ -1,4 +1,4 @@
-"""Runs on several machines (laptop, db, app and two clients), and runs that lose a machine."""
+"""Runs on several simulated machines (laptop, db, app and two clients), some of which lose a machine."""
 
 import os
 import re
@@ -23,12 +23,12 @@ pytestmark = [pytest.mark.machines, pytest.mark.e2e, pytest.mark.docker, pytest.
 
 WHERE = ("--server-host", "app", "--database-host", "db", "--client-host", "c1", "--client-host", "c2")
 NOTICED_SECONDS = 10.0
-SLACK_SECONDS = 60.0  # tfb may notice a hanging engine only at the planned end of a load
+SLACK_SECONDS = 60.0  # additional time, because tfb may notice a hanging engine only when the load should end
 
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    """Yield machines that all tests share, so that images are sent only once."""
+    """Yield the simulated machines. All tests share them, so images are sent only once."""
     if why := machines.obstacle():
         pytest.skip(why)
     with machines.machines() as up:
@@ -149,7 +149,7 @@ def mend(lab: Lab) -> None:
         else:
             lab.wake(name)
     lab.await_up(*machines.NAMES)
-    for name in machines.NAMES:  # leftovers of a machine that could not be reached at the end of the run
+    for name in machines.NAMES:  # tfb could not remove containers on machines that were unreachable
         if left_there := lab.docker(name, "ps", "--all", "--quiet").split():
             lab.docker(name, "rm", "--force", *left_there)
 
@@ -166,7 +166,7 @@ def test_full_remote_disk_is_named_with_machine(tmp_path: Path) -> None:
 
 
 def _measuring(results: Path) -> bool:
-    """Return whether the run has completed the warm-up."""
+    """Return whether the run has reached its first measured load (c32)."""
     progress_files = list(results.glob("*/progress.json"))
     return bool(progress_files) and '"c32"' in progress_files[0].read_text()
 

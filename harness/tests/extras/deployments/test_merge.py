@@ -1,4 +1,4 @@
-"""Merging the runs of several deployments."""
+"""Merging runs from several deployments."""
 
 import shutil
 import time
@@ -15,7 +15,7 @@ from harness.tests.doubles import records
 
 
 def prepared(folder: Path, *, fails: str = "", duration: float = 15.0, processes: int = 1, **told: object) -> Path:
-    """Record a run of two implementations on a deployment."""
+    """Record a run with two implementations, as a deployment would."""
     known = records.info()
     names = ("ref", "a")
     of = [known.implementations[0].model_copy(update={"name": name, "test_types": ("json",)}) for name in names]

@@ -1,4 +1,4 @@
-"""Joining the parts of a selection: ``./tfb report RUN RUN …``."""
+"""Joining runs that each measured a part of a selection: ``./tfb report RUN RUN …``."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from harness.stats.ranking_model import Ratio
 from harness.tests.doubles import records, runs
 
 NAMES = ("ref", "a", "b")
-WOBBLE = (0.02, -0.01, -0.03, 0.02)  # deviations of the processes on the log scale
+WOBBLE = (0.02, -0.01, -0.03, 0.02)  # deviation of each process on the log scale
 SWAPPED = (-0.01, 0.02, 0.02, -0.03)
 
 
@@ -26,7 +26,7 @@ def part(
     results: Path, number: int, costs: Mapping[str, float], *, count: int = 2, speed: float = 1.0,
     selection: tuple[str, ...] = NAMES, **told: object,
 ) -> Path:  # fmt: skip
-    """Record a part on a machine with this speed. Each deviation of a process affects only its own server."""
+    """Record a part, measured on a machine of relative speed ``speed``. Servers have independent deviations."""
     rules = ProcessLimits(minimum=len(WOBBLE), maximum=len(WOBBLE))
     info = runs.run_info(tuple(costs), rules, reference="ref")
     own = {
@@ -67,7 +67,7 @@ def half_width(found: Ratio) -> float:
 
 
 def test_ratios_join_through_the_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The second machine is three times as fast, which must not appear in a ratio."""
+    """The second machine is three times as fast, which must not affect any ratio."""
     part(tmp_path, 1, {"ref": 0.0, "a": 0.5})
     part(tmp_path, 2, {"ref": 0.0, "b": 0.8}, speed=3.0)
     assert report(tmp_path, "part-1", "part-2") == Exit.OK
@@ -81,7 +81,7 @@ def test_ratios_join_through_the_baseline(tmp_path: Path, capsys: pytest.Capture
         own = difference + np.mean(SWAPPED) - np.mean(WOBBLE) if pair[1] == "ref" else difference
         assert logs[0] == pytest.approx(own, abs=1e-9), pair
         assert logs[1] < difference < logs[2]
-    # The ratio between parts has the errors of both ratios to the baseline, which have equal variances here.
+    # A ratio between parts combines the errors of two ratios to the baseline, whose variances are equal here.
     single, joined = half_width(found["a", "ref"]), half_width(found["b", "a"])
     assert half_width(found["b", "ref"]) == pytest.approx(single, rel=0.05)
     assert joined == pytest.approx(math.sqrt(2) * single, rel=0.05)

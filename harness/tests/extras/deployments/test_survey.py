@@ -1,4 +1,4 @@
-"""Facts about remote machines, and their grades."""
+"""Facts that tfb collects about remote machines, and the machines' grades."""
 
 from harness.extras.deployments.survey import facts
 

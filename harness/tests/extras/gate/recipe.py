@@ -1,4 +1,4 @@
-"""A small service as created by its framework's tutorial or generator, and the proposed tfb.toml."""
+"""A small service as its framework's tutorial or generator creates it, and the expected tfb.toml."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ class Recipe:
     stack: str
     files: Mapping[str, str]
     slow_file: str
-    slow: tuple[str, str]  # a string in this file, and its replacement in the second commit
+    slow: tuple[str, str]  # a string in ``slow_file``, and its replacement in the second commit
     path: str  # the measured path
     start: str
-    build: str = ""  # text that the build command contains
+    build: str = ""  # a part of the expected build command
     env: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()  # tools that the build needs
 
@@ -26,7 +26,7 @@ class Recipe:
             (folder / name).write_text(text, encoding="utf-8")
 
     def slow_down(self, folder: Path) -> None:
-        """Change the service so that each request needs clearly more CPU time."""
+        """Replace code so that each request needs clearly more CPU time."""
         file = folder / self.slow_file
         old, new = self.slow
         text = file.read_text(encoding="utf-8")

@@ -356,7 +356,7 @@ SINATRA = Recipe(
     env={"RACK_ENV": "production", "APP_ENV": "production"},
     needs=("bundle",),
 )
-# With Debian's or Ubuntu's packages ruby-sinatra and puma instead of gems.
+# The same service with the packages ruby-sinatra and puma of Debian or Ubuntu instead of gems.
 SINATRA_OF_DISTRIBUTION = replace(
     SINATRA,
     stack="Sinatra with Puma",

@@ -1,4 +1,4 @@
-"""Budgets and thresholds of requests: which values are valid, and how they change a verdict."""
+"""Budgets and thresholds of requests: valid values, and their effect on verdicts."""
 
 from typing import Any
 

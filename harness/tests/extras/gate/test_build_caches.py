@@ -1,4 +1,4 @@
-"""Dependencies installed by base's build reach all sides of a later comparison, but no side's source code does."""
+"""Dependencies that base's build installs are reused by all sides of later comparisons. Built source code is not."""
 
 import json
 import os
@@ -30,7 +30,7 @@ HASH = "0123456789abcdef"
 
 
 class Session:
-    """Three copies of a service, as a comparison makes them."""
+    """The three sides' copies of a service, as a comparison creates them."""
 
     def __init__(self, folder: Path, *names: str, sources: dict[str, str] = LOCK, build: str = "b") -> None:
         service = Service.model_validate({"start": "x", "build": build, "cache": names})
@@ -42,7 +42,7 @@ class Session:
         self.homes = folder / "homes"
 
     def seen(self, path: str) -> list[str | None]:
-        """Return the text of a file on each side."""
+        """Return a file's text on each side, or None if the file is missing."""
         files = [root / path for root in self.roots.values()]
         return [file.read_text() if file.is_file() else None for file in files]
 
@@ -61,7 +61,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Se
 
 
 def filled(session: Callable[..., Session], name: str, files: dict[str, str], **fields: object) -> Session:
-    """Fill the cache from base's build, and return the next session, after restoring the cache to its sides."""
+    """Fill the cache from base's build. Return the next session, to whose sides the cache has been restored."""
     first = session(name, **fields)
     first.caches.restore(first.homes)
     write(first.homes / BASE / name[2:] if name.startswith("~/") else first.roots[BASE] / name, files)
@@ -138,7 +138,7 @@ def test_missing_locks_and_local_packages_prevent_caching(
 
 @pytest.mark.parametrize("in_homes", [True, False])
 def test_the_other_sides_reuse_dependencies(session: Callable[..., Session], *, in_homes: bool) -> None:
-    """Dependencies are reused even without a lock file for the cache key. The service's source code is not."""
+    """Sides reuse dependencies that base has built or downloaded, but not base's build of the service itself."""
     one = session(sources={"Cargo.lock": CARGO_LOCK, "target/.gitkeep": ""})
     two = session(sources={"Cargo.lock": CARGO_LOCK})
     built = {"target/release/.fingerprint/serde-" + HASH: "s", "target/release/.fingerprint/shop-" + HASH: "s"}
@@ -163,7 +163,7 @@ def test_the_other_sides_reuse_dependencies(session: Callable[..., Session], *, 
 
 
 def test_an_unusable_folder_is_not_reused(session: Callable[..., Session], tmp_path: Path) -> None:
-    """The folder does not belong to Cargo, or is a link that leaves the home."""
+    """A ``target`` folder may belong to another build tool, and a cache folder may be a link to a folder elsewhere."""
     own = session(sources={})
     write(own.roots[BASE], {"target/classes/A.class": "a"})
     (own.homes / BASE).mkdir(parents=True)
@@ -263,7 +263,7 @@ def test_cargo_keeps_only_crates_with_a_source(session: Callable[..., Session]) 
 def test_copies_of_programs_stay_out_of_target(
     session: Callable[..., Session], tmp_path: Path, *, restored: bool
 ) -> None:
-    """For example, Make would not replace target/app, because it is newer than head's source code."""
+    """A copy of base's program, such as target/app, is newer than head's source code, so Make would not rebuild it."""
     platform, nested = "x86_64-unknown-linux-musl", f"build/serde-{HASH}/out/target/release/.fingerprint/shop-{HASH}"
     kept = {f"{place}/.fingerprint/serde-{HASH}" for place in ("release", f"{platform}/debug")}
     kept |= {f"release/{nested}", "CACHEDIR.TAG", f"{platform}/CACHEDIR.TAG", ".rustc_info.json"}
@@ -337,7 +337,7 @@ def test_pip_loses_wheels_built_from_folders(session: Callable[..., Session]) ->
     ],
 )
 def test_go_shares_no_packages_with_cgo(session: Callable[..., Session], code: str, *, kept: bool) -> None:
-    """Go does not notice changes to C files in other folders."""
+    """Go's build cache does not notice changes to C files in other folders, so packages with cgo are not shared."""
     second = filled(session, "~/.cache/go-build", {"00/x-d": "1"}, sources={"go.sum": "", "a/a.go": code})
     assert (second.homes / HEAD / ".cache/go-build/00/x-d").is_file() is kept
 

@@ -1,4 +1,4 @@
-"""If sides need the same port, file or lock, the collision is reported, not the failure of a single side."""
+"""If sides need the same port, file or lock, tfb reports the collision instead of a single side's failure."""
 
 import os
 import re
@@ -69,7 +69,7 @@ def runtime_of(folder: Path, server: str, head_server: str = "") -> tuple[Isolat
 
 
 def told(folder: Path, server: str, first: str, second: str, head_server: str = "") -> str:
-    """Start two sides at the same time, and let the second fail. Return the collision, or an empty string."""
+    """Start two sides at the same time, of which the second fails. Return the reported collision, or ""."""
     runtime, sides = runtime_of(folder, server, head_server)
     log = folder / "logs" / second / "p0.log"
     with ExitStack() as stack:

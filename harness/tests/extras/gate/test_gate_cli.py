@@ -33,7 +33,7 @@ def test_verdict_is_printed_and_added_to_history(tmp_path: Path, capsys: pytest.
     assert "\n| request | verdict |" in capsys.readouterr().out
     odd = RequestVerdict(request="item", verdict="failed", reason="<b>\u2028head\nbye")
     result = result.model_copy(update={"head": "v2", "requests": (odd,), "verdict": "failed"})
-    for number in (3, 4):  # output of the service does not add lines to the file
+    for number in (3, 4):  # each session adds exactly one line, even if the service's output contains line breaks
         publish_result(result, VerdictOutputs(history=str(kept), markdown=True))
         assert kept.read_text(encoding="utf-8").count("\n") == number
         assert "<b>" not in capsys.readouterr().out

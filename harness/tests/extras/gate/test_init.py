@@ -266,7 +266,7 @@ def test_init_says_what_to_do(
 
 
 def test_packages_of_a_workspace_are_in_its_root(tmp_path: Path) -> None:
-    """The lock file is in the root of the repository, and so are the installed packages."""
+    """In a workspace, the lock file and the installed packages are in the repository's root."""
     write(
         tmp_path,
         {"pnpm-lock.yaml": "", ".git/HEAD": "", "apps/web/package.json": EXPRESS.replace("SCRIPT", "tsx a.ts")},

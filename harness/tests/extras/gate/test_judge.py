@@ -1,4 +1,4 @@
-"""Verdicts on changes: rates of false alarms and of detections in simulated sessions."""
+"""The regression gate's verdicts: rates of false alarms and of detected slowdowns in simulated sessions."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -27,7 +27,7 @@ REQUESTS = ("items", "item", "order")
 RATE = OpenLoop(rate=500.0, connections=32)
 FIVE, TWO = (5, 4), (2, 4)  # (processes, rounds) of sessions that take five and two minutes
 SESSIONS = 40  # number of simulated sessions with a slowdown
-MOST_FALSE = 10  # maximum of false alarms in 100 sessions: the 99 % quantile if their probability is 5 %
+MOST_FALSE = 10  # maximum number of false alarms in 100 sessions: the 99 % quantile at a false-alarm rate of 5 %
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +37,15 @@ class SessionTraits:
     copy: float = 1.0  # cost of the control copy as a multiple of base's cost
     noise: float = 0.06
     size: tuple[int, int] = FIVE
-    cold: float = 0.0  # a just-in-time compiler increases costs in the first round by up to this share
-    unequal: float = 1.0  # factor by which the noise of the third request is higher, and of the first request lower
+    cold: float = 0.0  # relative increase of costs in the first round, as from a just-in-time compiler (maximum)
+    unequal: float = 1.0  # the third request's noise is multiplied, and the first request's divided, by this factor
     rounds: tuple[int, ...] = ()  # number of rounds of each process, instead of ``size``
 
 
 def session(generator: np.random.Generator, slower: float, **traits: Any) -> RunRecords:
-    """Return a session in which head needs ``slower`` times as much CPU time for the second request.
+    """Return a session in which head needs ``slower`` times base's CPU time for the second request.
 
-    The keywords are fields of ``SessionTraits`` and ``SimulatedRun``.
+    Keywords set fields of ``SessionTraits`` and ``SimulatedRun``.
     """
     names = {field.name for field in fields(SessionTraits)}
     session_traits = SessionTraits(**{name: value for name, value in traits.items() if name in names})
@@ -178,7 +178,7 @@ def failing(flag: str) -> Callable[[Trial], dict[str, Any]]:
 
 
 def test_lost_trials_of_head_affect_the_verdict() -> None:
-    """Head keeps up in a single round of four. This round alone would yield the verdict "same"."""
+    """Head's trials are valid in only one round of four. That round alone would yield the verdict "same"."""
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
     for flag, said in (("rate not achieved", "slower"), ("errors", "failed")):
         lost = changed(records, HEAD, lambda t, flag=flag: failing(flag)(t) if t.round else {})  # type: ignore[misc]
@@ -203,7 +203,7 @@ def test_response_time_decides_where_cpu_is_unknown() -> None:
 
 
 def answering_in(seconds: float, spread: float = 0.2) -> Callable[[Trial], dict[str, Any]]:
-    """Return a function that changes the response time of a trial to this median, with variation between trials."""
+    """Return a function that sets a trial's response time to ``seconds``, with log-normal variation between trials."""
     dice = np.random.default_rng(round(1e6 * seconds))
 
     def change(_: Trial) -> dict[str, Any]:
@@ -288,7 +288,7 @@ def growing(trial: Trial) -> dict[str, Any]:
 
 
 def sometimes(change: Callable[[Trial], dict[str, Any]]) -> Callable[[Trial], dict[str, Any]]:
-    """Return a function that changes the trials of two rounds in five."""
+    """Return a function that applies ``change`` only to the first two rounds of the first four processes."""
     return lambda trial: change(trial) if trial.round < 2 and trial.process < 4 else {}
 
 
@@ -355,7 +355,7 @@ def test_fewer_connections_are_reported() -> None:
 
 
 def test_a_repeated_load_is_not_the_reason() -> None:
-    """The last process has no valid rates, and its first load had too many connections."""
+    """The first load timed out and was repeated with fewer connections. The reason must not be that timeout."""
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
     first = process(BASE, 0).model_copy(update={"reason": "item c32: timeouts"})
     closed = [trial(side, 3.0, test_type="item", load=ClosedLoop(connections=2)) for side in (BASE, HEAD, COPY)]

@@ -1,4 +1,4 @@
-"""Logins of a service: where the token is found, how requests use it, and messages about failures."""
+"""Logging in to a service: where tfb finds the token, how requests use it, and messages about failures."""
 
 import socketserver
 import threading
@@ -47,14 +47,14 @@ class Handler(socketserver.StreamRequestHandler):
 
 @pytest.fixture(autouse=True)
 def no_secrets() -> Iterator[None]:
-    """Forget the tokens of a test, which would be redacted in later tests."""
+    """Forget a test's tokens, which would otherwise be redacted in later tests."""
     yield
     redaction.forget()
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Return a function that starts a server with a fixed response."""
+    """Yield a function that makes a server send a fixed response, and returns its endpoint."""
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         address: Any = server
         address.received, address.done, address.daemon_threads = [], threading.Event(), True
@@ -78,7 +78,7 @@ def response(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
 
 
 def logged_in(endpoint: Endpoint, **login: Any) -> str:
-    """Log in, and return the header that the request then sends."""
+    """Log in, and return the header field that the request then sends."""
     file = service.ServiceFile.model_validate(
         {
             "service": {"start": "x", "login": {"path": "/login", **login}},

@@ -1,4 +1,4 @@
-"""A side's build and server see the same account, folders and variables as the user's shell."""
+"""A side's build and server run in the environment that the service would have in the user's shell."""
 
 import os
 import resource
@@ -23,7 +23,7 @@ from harness.runtime import NO_DATABASE
 from harness.tests.doubles.repositories import git, let_others_enter, repository
 
 IS_ROOT = os.geteuid() == 0
-# A server that runs the commands of the environment variable CHECK before it responds.
+# A server that runs the shell commands in the environment variable CHECK before it responds.
 SERVER = """
 import os, subprocess
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -58,7 +58,7 @@ path = "/"
 
 
 class ObservedService:
-    """A service with a build command, and a check that its server runs."""
+    """A service with a build command and a shell command ("check") that the server runs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -67,7 +67,7 @@ class ObservedService:
     def tried(
         self, check: str = "true", build: str = "true", env: str = "", keys: str = "", *, separate: bool = IS_ROOT
     ) -> dict[str, str]:
-        """Build and start all sides one after another, and return what their checks print."""
+        """Build and start all sides in sequence; return the output of each side's check."""
         text = TOML.format(build=build, check=check, python=sys.executable, env=env, more=keys)
         shop = repository(self.folder / "shop", tfb__toml=text, server__py=SERVER, **{"sub/file": ""})
         git(shop, "tag", "v1.2")
@@ -101,7 +101,7 @@ class ObservedService:
 
 @pytest.fixture(autouse=True)
 def _few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip the fingerprints of this machine's programs, which take seconds."""
+    """Disable fingerprints of this machine's programs, which would take seconds."""
     monkeypatch.setattr(isolation, "shared_programs", dict)
 
 

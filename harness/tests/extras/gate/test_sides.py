@@ -43,7 +43,7 @@ def test_side_has_repository_and_uncommitted_files(shop: Path, tmp_path: Path) -
     copy_side(shop, None, tmp_path / "again", notes)
     assert notes == ["head is the working tree, with uncommitted files: shop/new.py"]
     (shop / ".env").unlink()
-    # The folder contains a tfb.toml.
+    # If the target folder contains a tfb.toml, tfb copies the declared files from that folder.
     kept = copy_side(shop, f"dir:{tmp_path / 'again' / 'shop'}", tmp_path / "its-own", notes)
     assert (kept.folder / ".env").is_file()
     with pytest.raises(UsageError, match=r"service\.files: cannot copy .*\.env"):
@@ -130,7 +130,7 @@ def test_folders_elsewhere_are_refused(name: str, link: str, expected: str, shop
 
 
 def history(shop: Path, *steps: str) -> None:
-    """Carry out git commands. ``commit NAME`` creates an empty commit."""
+    """Run git commands; the step ``commit NAME`` creates an empty commit."""
     for step in steps:
         words = step.split()
         git(shop, *(("commit", "-q", "--allow-empty", "-m", words[1]) if words[0] == "commit" else words))
@@ -167,7 +167,7 @@ def test_merged_commits_of_others_are_noted(steps: Sequence[str], base: str, not
     history(shop, "branch -m main", *steps)
     notes = divergence_notes(shop, base, None)
     assert [each.partition(note)[0] for each in notes] == ([""] if note else [])
-    if "contains" in note:  # the suggested base has no further notes
+    if "contains" in note:  # the base that the note suggests causes no notes
         assert divergence_notes(shop, notes[0].rpartition(" ")[2], None) == []
 
 

@@ -24,7 +24,8 @@ from harness.records.remove_tree import remove_tree_if_possible
 from harness.tests.doubles.repositories import give, let_others_enter, repository
 
 IS_ROOT = os.geteuid() == 0
-# The socket remains when the server is stopped. The response names the server and the files beside the socket.
+# A server that leaves its socket behind when it stops. The response lists the side, the folder and the files next
+# to the socket.
 SERVER = """
 import os, socketserver
 from http.server import BaseHTTPRequestHandler
@@ -89,7 +90,7 @@ with ownership.make_scratch_folder("gate") as place, ExitStack() as stack:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Yield a folder that other accounts can enter; the check's temporary folder would make paths too long."""
+    """Yield a folder in /tmp that other accounts can enter. In pytest's folder, socket paths would be too long."""
     made = Path(tempfile.mkdtemp(prefix="tfb-", dir="/tmp"))
     let_others_enter(made)
     yield made
@@ -97,7 +98,7 @@ def folder() -> Iterator[Path]:
 
 
 def responses(folder: Path, socket: str, account: Account | None) -> list[tuple[str, str, set[str]]]:
-    """Return the side, the working folder and the files beside the socket of each started server."""
+    """Return each started server's side and working folder, and the files next to the socket."""
     repository(folder / "shop", tfb__toml=TOML.format(python="/usr/bin/python3", socket=socket), server__py=SERVER)
     (folder / "program.py").write_text(PROGRAM)
     (folder / "home").mkdir()

@@ -1,4 +1,4 @@
-"""Services on Unix sockets and with HTTPS, and services with large responses: start, verification and load."""
+"""Start, verification and load of services on Unix sockets, with HTTPS, and with large responses."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Parsing of perf's stacks, and drawing of flame graphs."""
+"""Parsing perf's stacks and drawing flame graphs."""
 
 from xml.etree import ElementTree
 

@@ -249,7 +249,7 @@ def unchecked(self: PayloadServer, name: str) -> Path | None:
 
 
 def any_file(self: PayloadServer, name: str) -> Path | None:
-    return PayloadServer.resolve(self, name) or PayloadServer.resolve(self, "index.html")
+    return PayloadServer.resolve(self, name) or PayloadServer.resolve(self, "shop.html")
 
 
 def as_gzip(self: PayloadServer, request: ReceivedRequest, path: Path) -> tuple[str, bytes]:

@@ -47,7 +47,7 @@ class PayloadServer(ReferenceServer):
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        kinds = [TEST_TYPES[name] for name in PAYLOAD_URLS]
+        kinds = [TEST_TYPES[name] for name in self.urls]
         implementation = cast("Implementation", SimpleNamespace(selected_types=kinds))
         self.inputs = self._stack.enter_context(prepare_inputs(implementation))
         self.items = self.read_items()

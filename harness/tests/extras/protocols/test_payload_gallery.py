@@ -13,9 +13,11 @@ from harness.records.verification_record import CheckResult, Outcome
 from harness.runtime import NO_DATABASE
 from harness.tests.doubles.honest import Honest
 from harness.tests.doubles.rogues import Rogue
-from harness.tests.extras.protocols.cheats import CHEATS
+from harness.tests.extras.protocols.cheats import CHEATS as PAYLOAD_CHEATS
 from harness.tests.extras.protocols.payload_server import PayloadServer
-from harness.tests.extras.protocols.variants import VARIANTS
+from harness.tests.extras.protocols.stream_cheats import STREAM_CHEATS
+from harness.tests.extras.protocols.stream_variants import STREAM_VARIANTS
+from harness.tests.extras.protocols.variants import VARIANTS as PAYLOAD_VARIANTS
 from harness.tests.verify.trials import WITH_GENERATOR, verify_load
 from harness.verify.checks.evidence import Evidence
 from harness.verify.checks.registry import CHECKS
@@ -25,6 +27,8 @@ from harness.verify.verifier import Verifier
 
 TIMEOUT_SECONDS = 2.0
 TRIALS = 2
+CHEATS = {**PAYLOAD_CHEATS, **STREAM_CHEATS}
+VARIANTS = (*PAYLOAD_VARIANTS, *STREAM_VARIANTS)
 IDLE = [rogue for rogue in CHEATS.values() if not rogue.under_load]
 BUSY = [rogue for rogue in CHEATS.values() if rogue.under_load]
 
@@ -43,7 +47,7 @@ def payload_findings(server: PayloadServer, test_type: str) -> Findings:
 def load_findings(server: PayloadServer, test_type: str, seconds: float, seed: int) -> tuple[set[str], int]:
     """Run a load of the test type. Return the checks that failed, and the number of checked responses."""
     kind = TEST_TYPES[test_type]
-    load = kind.fixed_loads[-1].model_copy(update={"connections": 16})
+    load = kind.fixed_loads[-1].model_copy(update={"connections": 24})
     context = TrialContext(
         server=server.as_server(),
         test_type=kind,

@@ -1,4 +1,4 @@
-"""Publishing of rounds as a static site."""
+"""Publishing rounds as a static site."""
 
 import json
 import re

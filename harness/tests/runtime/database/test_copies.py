@@ -25,7 +25,7 @@ LOOKS = (
 
 
 def test_server_cannot_connect_to_database_of_another(postgres: EmbeddedDatabase) -> None:
-    """The names of both servers differ in special characters only."""
+    """The servers' names differ only in a special character, so their databases' names could clash."""
     with postgres.private_database("x-1") as one, postgres.private_database("x_1") as two:
         with connect(one.address) as measured:
             assert measured.execute("UPDATE world SET randomnumber = 7 WHERE id = 1").rowcount == 1

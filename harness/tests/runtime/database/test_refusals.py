@@ -1,4 +1,4 @@
-"""Messages name the database variable that a server ignores."""
+"""If a server ignores a database variable, for example DBHOST, the message names that variable."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Tests of the checks: individual checks, and all checks against the rogues (deliberately wrong servers)."""
+"""Tests for the checks: individual checks, and all checks against the rogues (deliberately wrong servers)."""

@@ -1,4 +1,4 @@
-"""Tests of the checks that send unusual requests, or bytes that are not HTTP."""
+"""Tests for the checks that send unusual requests, or bytes that are not HTTP."""
 
 import re
 import socket

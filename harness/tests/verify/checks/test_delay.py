@@ -1,4 +1,4 @@
-"""Verification attributes a delay of all requests to the machine, and a delay of waiting requests to the server."""
+"""Verification blames the machine if all requests are late, and the server if only waiting requests are late."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -15,12 +15,12 @@ from harness.verify.checks.evidence import NOT_INTEGERS, Evidence, Exchange, Que
 from harness.verify.checks.registry import CHECKS
 from harness.verify.checks.verification_client import Client, VerificationTask
 
-# (variant, index among concurrent requests, earlier batches of the variant) -> seconds beyond the requested delay.
+# (variant, index among concurrent requests, number of the variant's earlier batches) -> seconds beyond the delay.
 DelayFunction = Callable[[QueryVariant, int, int], float]
 
 
 class ScriptedClient(Client):
-    """A client that sends nothing. A function determines how late each response is."""
+    """A client that sends nothing. The function ``late`` determines how late each response is."""
 
     def __init__(self, late: DelayFunction) -> None:
         super().__init__(Endpoint(host="127.0.0.1", port=1), TEST_TYPES["delay"], "/delay?ms=")

@@ -1,4 +1,4 @@
-"""Tests of the checks of fortune pages, which are parsed as in a browser."""
+"""Tests for the checks of fortune pages, which are parsed as in a browser."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of the checks after a load, which compare the generator's request counts and the database's counters."""
+"""Tests for the checks after a load, which compare the generator's request counts and the database's counters."""
 
 from dataclasses import fields
 from typing import Any
@@ -16,7 +16,7 @@ from harness.verify.verification import run_checks
 
 
 def check_counts(rules: Rules, test_type: str = "json", **counts: int) -> CheckResult:
-    """Check a load of a hundred requests with a response each, changed by ``counts``."""
+    """Check a load with a hundred requests and as many responses, changed by ``counts``."""
     zeros: dict[str, Any] = {field.name: 0 for field in fields(RequestCounts)}
     received = 100 - counts.get("interrupted", 0) - counts.pop("missing", 0)
     of_load = RequestCounts(**{**zeros, "sent": 100, "received": received, "statuses": {"200": received}, **counts})

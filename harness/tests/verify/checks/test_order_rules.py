@@ -1,4 +1,4 @@
-"""Tests of the order service's rules: expected effects of writes, and messages about differences."""
+"""Tests for the order service's rules: expected effects of writes, and messages about differences."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Checks of randomness have exact error rates: honest servers pass, and servers with a bias fail."""
+"""The checks for randomness have exact error rates: honest servers pass, and biased servers fail."""
 
 import math
 import random
@@ -28,7 +28,7 @@ OF_CHANCE = [check for check in CHECKS.values() if check.rule.startswith("random
 
 
 def crowd(name: str, answers: Sequence[Sequence[int]]) -> Evidence:
-    """Return evidence of responses with these ids, distributed over eight connections."""
+    """Return evidence from responses with these ids, distributed over eight connections."""
     case = QueryVariant(name="rows", count=None if name == "db" else len(answers[0]))
     exchanges = []
     for index, ids in enumerate(answers):
@@ -134,7 +134,7 @@ def named(evidence: Evidence) -> set[str]:
     [
         # One tenth of the rows is never drawn.
         (lambda dice, count: [dice.randint(1, 9_000) for _ in range(count)], 490),
-        # A walk through the whole table.
+        # No row is drawn twice before all rows have been drawn.
         (lambda dice, count: dice.sample(range(1, 10_001), count), MIN_VALUES_FOR_PASS),
     ],
 )

@@ -10,7 +10,8 @@ from harness.verify.checks import STRICTER_THAN_TECHEMPOWER
 from harness.verify.checks.registry import CHECKS
 
 DOCUMENT = REPOSITORY / "docs" / "requirements.md"
-# Rules without a registered check: trials, validity checks, a second verification or rule declared.1 cover them.
+# Rules without a registered check. Trials, validity checks, a second verification or the rule declared.1
+# cover them.
 ELSEWHERE = {"load.1", "load.2", "load.3", "load.4", "order.1", "order.2"}
 PARAGRAPH = re.compile(r"^- \*\*([a-z-]+\.\d+)\*\* (.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL)
 

@@ -17,12 +17,12 @@ from harness.tests.verify.subjects import objections_to as objections
 from harness.verify.checks import CONDUCT, LOAD
 from harness.verify.checks.registry import CHECKS
 
-FURTHER_TRIES = 2  # maximum number of repetitions if a stalled machine prevents a result
-AT_ONCE = 8  # concurrent servers without a database; they mostly wait, but more would slow each other down
+FURTHER_TRIES = 2  # maximum number of retries if a stalled machine prevents a result
+AT_ONCE = 8  # number of rogues without a database to run concurrently; they mostly wait, but more would interfere
 
-# Checks that fail only if the environment prevents counting. No server can cause this, so they have separate tests.
+# Checks that fail only if the environment prevents counting, which no server can cause. They have separate tests.
 OF_THE_ENVIRONMENT = {"statements-counted", "tables-seen"}
-# Checks of loads of orders, tested in test_order_load.py.
+# Checks of the order service under load, tested in test_order_load.py.
 OF_ARRIVALS = {name for name, check in CHECKS.items() if check.applies(LOAD) and check.rule.startswith("order.")}
 # Checks of declared expectations, tested in test_expectations.py.
 OF_SERVICES = {name for name, check in CHECKS.items() if check.rule == "declared.1"}
@@ -33,7 +33,7 @@ OF_PROTOCOLS = {
     if any(check.applies(kind.name) and not check.applies("json") for kind in TEST_TYPES.values() if kind.group)
 } - {"plaintext-body"}
 
-# Rogues with a database that belong to the fast tests: a rogue for each test type.
+# The rogues with a database that run in the fast tests: a rogue for each test type.
 QUICK = {"invents-numbers", "does-not-read", "sorted-by-id", "writes-late"}
 
 Found = Mapping[str, CheckResult]  # check name -> result
@@ -45,12 +45,12 @@ class Gallery:
         self._seeded = False  # whether the tables contain the seeded rows
 
     def objections(self, rogue: Rogue) -> Found:
-        """Return the checks that a rogue fails. A rogue with a database gets seeded tables."""
+        """Return the checks that a rogue fails. A rogue with a database starts with seeded tables."""
         results = self._together[rogue.name] if rogue.test_type in WITHOUT_DATABASE else self._once(rogue)
         for _ in range(FURTHER_TRIES):
             stalled = (
                 "answered" in results and rogue.caught_by not in results
-            )  # the responses were too slow for a result
+            )  # responses were too slow to reach the targeted check
             if results and not stalled:
                 break
             results = self._once(rogue)  # for example, a delayed thread may read two segments at once
@@ -71,7 +71,7 @@ class Gallery:
 
     @cached_property
     def _together(self) -> Mapping[str, Found]:
-        """Return the checks that each rogue without a database fails. Several rogues run at once, the slowest first."""
+        """Return the checks that each rogue without a database fails. Rogues run concurrently, the slowest first."""
         rogues = [rogue for rogue in ROGUES.values() if rogue.test_type in WITHOUT_DATABASE]
         rogues.sort(key=lambda rogue: rogue.test_type != "delay")
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -84,7 +84,7 @@ def gallery(request: pytest.FixtureRequest) -> Gallery:
 
 
 def param(rogue: Rogue) -> ParameterSet:
-    """Return a test parameter whose id names the process that runs the rogue.
+    """Return a test parameter whose id ends with the group of tests that run in the same process.
 
     All rogues without a database run in one process. Rogues with a database run in the process that already has a
     PostgreSQL server, or with the other rogues of the same check.

@@ -1,4 +1,4 @@
-"""Under load, servers with lost or late updates fail the checks of a sample, and honest servers pass."""
+"""Under load, the checks of sampled responses reject servers with lost or late updates, and accept honest servers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -20,13 +20,13 @@ SHARE = 300  # number of checked responses
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """A simulated server that updates rows for a second, with snapshots of the table."""
+    """A simulated server that updates rows for a second while tfb takes snapshots of the table."""
 
     requests: int = 2500  # requests during the second, if the server does not pause
     late: float = -0.01  # seconds from a response to the write; negative for honest servers
     latency: float = 0.012
     runs: Callable[[float], bool] = lambda _: True  # whether the server runs at a time; otherwise it pauses
-    adds: int | None = None  # constant that is added to the old numbers, instead of drawing random numbers
+    adds: int | None = None  # constant that the server adds to the old numbers instead of drawing new ones
 
     def load(self, seed: int) -> Evidence:
         dice = np.random.default_rng(seed)
@@ -104,7 +104,7 @@ def test_numbers_derived_from_old_numbers_fail(adds: int) -> None:
 At = tuple[float, float, int]  # (time of the request, time of the response, id of the row)
 
 
-OLD: At = (9.6, 9.61, 9)  # row 9 is stored, like row 8
+OLD: At = (9.6, 9.61, 9)  # the table contains the updates of rows 8 and 9
 
 
 def counted(*answers: At) -> str:
@@ -120,7 +120,7 @@ def said(evidence: Evidence) -> list[str]:
 
 
 def lost(rows_each: float, *received: float) -> list[str]:
-    """Return the findings if all rows of these responses are lost; each response has 20 rows."""
+    """Return the findings if all rows of the responses received at these times are lost (20 rows per response)."""
     rows = [[(20 * place + n, 1) for n in range(1, 21)] for place in range(len(received))]
     crowd = [answer(at - 0.01, at, of_one) for at, of_one in zip(received, rows, strict=True)]
     crowd.append(answer(received[0] - 0.01, received[0], [(9999, 1)], status=500))

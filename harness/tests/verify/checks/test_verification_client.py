@@ -1,4 +1,4 @@
-"""Tests of the client that sends the requests of verification, and of its limits."""
+"""Tests for the client that sends the requests of verification, and of its limits."""
 
 import itertools
 from dataclasses import replace
@@ -36,7 +36,7 @@ def test_large_responses_reach_the_memory_limit(monkeypatch: pytest.MonkeyPatch)
 
 
 class Fails(ReferenceServer):
-    """A server that responds with status 500 to its first requests, or to all requests."""
+    """A server that responds with status 500 to the first ``failing`` requests on a connection (default: all)."""
 
     failing = 1 << 30
 
@@ -79,7 +79,7 @@ def test_limits_of_requests_per_connection_are_reported() -> None:
 
 
 class ClosesUnasked(ReferenceServer):
-    """A server that closes each connection at the second request, as after an idle timeout."""
+    """A server that closes each connection at the second request without a response, as after an idle timeout."""
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         if session.requests > 1:

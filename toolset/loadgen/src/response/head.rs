@@ -30,7 +30,7 @@ pub struct Head {
     pub close: bool, // whether the peer closes the connection after the response
 }
 
-/// The latest head, parsed. Servers usually repeat the same bytes, so most heads need not be parsed again.
+/// The most recently parsed head. Servers usually repeat the same bytes, so most heads need not be parsed again.
 #[derive(Debug, Default)]
 pub struct HeadCache {
     bytes: Vec<u8>,
@@ -111,8 +111,8 @@ pub fn ended_by_crlf(bytes: &[u8]) -> bool {
     memchr_iter(b'\n', bytes).all(|at| at > 0 && bytes[at - 1] == b'\r')
 }
 
-/// Parse a header section that ends with an empty line, and map each header with `read`. Return `None` if the section
-/// is invalid.
+/// Parse a header section that ends with an empty line, and return the result of `read` for each header. Return `None`
+/// if the section is invalid.
 pub fn headers<T>(lines: &[u8], read: impl Fn(&str, &[u8]) -> T) -> Option<Vec<T>> {
     let mut parsed = [httparse::EMPTY_HEADER; HEADERS];
     match parse_headers(lines, &mut parsed) {

@@ -1,8 +1,8 @@
-//! Templates: strings with placeholders for the values of an arrival.
+//! Templates: strings with placeholders for an arrival's variables.
 
 use serde_json::Value;
 
-/// Literal parts and placeholders.
+/// A template: a sequence of literal parts and placeholders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
@@ -14,7 +14,7 @@ enum Part {
     Json(usize),   // the value as JSON, so that a number stays a number
 }
 
-/// Returns the index of a variable by its name.
+/// A function that returns the index of the variable with a given name.
 type VariableIndex<'a> = dyn FnMut(&str) -> Result<usize, String> + 'a;
 
 impl Template {

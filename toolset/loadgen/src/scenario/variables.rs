@@ -6,12 +6,12 @@ use crate::random::Random;
 
 /// Customers and items have ids from 1 to `IDS`.
 const IDS: usize = 1000;
-/// Maximum number of pieces of an item.
+/// Maximum quantity of an item in an order.
 const MAX_PIECES: usize = 5;
 /// Number of possible card numbers: the digit 4 is followed by 15 random digits.
 const CARD_DIGITS: u64 = 1_000_000_000_000_000;
 
-/// Kind of a drawn variable.
+/// The kind of value that is drawn for a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Customer, // id of a customer

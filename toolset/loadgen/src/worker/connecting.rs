@@ -37,7 +37,7 @@ impl Worker {
         }
     }
 
-    /// Continue a handshake after an event. If it has succeeded, the connection is ready for requests.
+    /// Continue a handshake after an event. Once the handshake succeeds, the connection is ready for requests.
     pub(super) fn finish_handshake(&mut self, i: u32) {
         let time = now();
         let connection = &mut self.connections[i as usize];
@@ -51,13 +51,21 @@ impl Worker {
         if pending.is_some() {
             return;
         }
-        let negotiated = stream.negotiated();
-        self.pool.handshakes -= 1;
-        connection.state = ConnectionState::Up;
-        self.tally.connections_opened += 1;
-        if let Some(session) = negotiated {
+        if let Some(session) = stream.negotiated() {
             *self.tally.tls_sessions.entry(session).or_default() += 1;
         }
+        if self.context.plan.opens_sessions() {
+            self.open_session(i, time);
+        } else {
+            self.use_connection(i, time);
+        }
+    }
+
+    /// Use a connection whose handshake is complete.
+    pub(super) fn use_connection(&mut self, i: u32, time: u64) {
+        self.pool.handshakes -= 1;
+        self.connections[i as usize].state = ConnectionState::Up;
+        self.tally.connections_opened += 1;
         self.refill(i, time);
     }
 

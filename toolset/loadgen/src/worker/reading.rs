@@ -7,8 +7,8 @@ use rustix::event::epoll::{self, EventFlags};
 
 use super::{DueRequest, WAKE, WHEN_NEEDED, Worker};
 use crate::clock::{now, timespec};
-use crate::connection::{ConnectionState, NOT_SAMPLED, PendingRequest};
-use crate::response::Response;
+use crate::connection::{ConnectionState, NOT_SAMPLED, PendingRequest, Session};
+use crate::response::{CapturedResponse, Response};
 use crate::sampling::Sample;
 use crate::scenario_runner::RequestTimes;
 use crate::tally::Fault;
@@ -19,7 +19,7 @@ impl Worker {
     pub(super) fn wait(&mut self, time: u64, until: u64) {
         self.events.clear();
         let timeout = timespec(until.saturating_sub(time));
-        let _ = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)); // interrupted: no events
+        let _ = epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timeout)); // no events if interrupted
         for at in 0..self.events.len() {
             let event = self.events[at];
             let id = { event.data }.u64();
@@ -34,7 +34,7 @@ impl Worker {
     #[inline]
     fn handle(&mut self, i: u32, flags: EventFlags) {
         match self.connections[i as usize].state {
-            ConnectionState::Up => {
+            ConnectionState::Up | ConnectionState::Opening => {
                 if flags.contains(EventFlags::OUT) {
                     self.write_more(i);
                 }
@@ -71,13 +71,18 @@ impl Worker {
         }
     }
 
-    /// Read the responses in `data`, then send the requests that became possible.
+    /// Read the responses in `data`, then send requests that were waiting for them.
     #[inline]
     fn consume(&mut self, i: u32, data: &[u8], time: u64) {
-        if self.read_responses(i, data, time) {
+        let alive = match self.connections[i as usize].session {
+            Session::Http1 => self.read_responses(i, data, time),
+            Session::Http2(_) => self.read_frames(i, data, time),
+            Session::WebSocket(_) => self.read_messages(i, data, time),
+        };
+        if alive {
             self.refill(i, time);
         } else {
-            self.dispatch(time); // the connection may have completed a step before it was lost, so the next step is due
+            self.dispatch(time); // a step may have been completed before the connection was lost; the next step is due
         }
     }
 
@@ -98,7 +103,7 @@ impl Worker {
             let capture = if sampled { Some(&mut connection.capture) } else { None };
             let Ok((used, response)) = connection.reader.advance(&data[at..], &mut self.cache, capture) else {
                 if connection.unsolicited {
-                    self.tally.unasked_bytes += (data.len() - at) as u64; // no request to attribute the fault to
+                    self.tally.unasked_bytes += (data.len() - at) as u64; // no request can be blamed for the fault
                 }
                 self.lose_connection(i, time, Fault::Framing, Fault::Dropped);
                 return false;
@@ -124,20 +129,40 @@ impl Worker {
     fn record_response(&mut self, i: u32, response: Response, time: u64) {
         let connection = &mut self.connections[i as usize];
         let Some(request) = connection.outstanding.pop_front() else { return };
-        connection.responses += 1;
-        connection.served += 1;
-        self.outstanding -= 1;
-        self.tally.received += 1;
-        self.tally.statuses.count(response.status);
+        self.count_response(i, response.status);
         let fault = if self.runner.is_some() {
             self.advance_arrival(i, request, response, time)
         } else {
             if request.key != NOT_SAMPLED {
-                self.sample(i, request, response, time);
+                let mut capture = std::mem::take(&mut self.connections[i as usize].capture);
+                self.sample(i, request, response, time, &capture);
+                capture.release();
+                self.connections[i as usize].capture = capture;
             }
-            let expected = self.context.plan.requests.get(request.place).expects(response.status);
-            if expected { None } else { Some(Fault::Status) }
+            self.status_fault(request, response.status)
         };
+        self.conclude(request, fault, time);
+    }
+
+    #[inline]
+    pub(super) fn count_response(&mut self, i: u32, status: u16) {
+        let connection = &mut self.connections[i as usize];
+        connection.responses += 1;
+        connection.served += 1;
+        self.outstanding -= 1;
+        self.tally.received += 1;
+        self.tally.statuses.count(status);
+    }
+
+    #[inline]
+    pub(super) fn status_fault(&self, request: PendingRequest, status: u16) -> Option<Fault> {
+        let expected = self.context.plan.requests.get(request.place).expects(status);
+        if expected { None } else { Some(Fault::Status) }
+    }
+
+    /// Count the outcome of a request whose response is complete.
+    #[inline]
+    pub(super) fn conclude(&mut self, request: PendingRequest, fault: Option<Fault>, time: u64) {
         let tally = &mut self.tally;
         if let Some(fault) = fault {
             tally.errors.count(fault);
@@ -150,7 +175,7 @@ impl Worker {
         }
     }
 
-    /// Hand a response to its arrival: schedule the next step, or return the fault.
+    /// Pass a response to its arrival, which schedules the next step or returns the fault.
     fn advance_arrival(&mut self, i: u32, request: PendingRequest, response: Response, time: u64) -> Option<Fault> {
         let (runner, capture) = (self.runner.as_mut()?, &self.connections[i as usize].capture);
         let times = RequestTimes { due: request.intended, sent: request.sent, received: time };
@@ -158,7 +183,12 @@ impl Worker {
             Ok(next_step_due) => {
                 if next_step_due {
                     self.tally.due += 1;
-                    self.backlog.push_back(DueRequest { intended: time, noticed: time, arrival: request.place });
+                    self.backlog.push_back(DueRequest {
+                        intended: time,
+                        noticed: time,
+                        arrival: request.place,
+                        repeated: None,
+                    });
                 }
                 None
             }
@@ -166,7 +196,14 @@ impl Worker {
         }
     }
 
-    fn sample(&mut self, i: u32, request: PendingRequest, response: Response, time: u64) {
+    pub(super) fn sample(
+        &mut self,
+        i: u32,
+        request: PendingRequest,
+        response: Response,
+        time: u64,
+        capture: &CapturedResponse,
+    ) {
         let connection = &self.connections[i as usize];
         let sample = Sample {
             key: request.key,
@@ -180,16 +217,15 @@ impl Worker {
             size: response.size,
             ..Sample::default()
         };
-        if !connection.capture.truncated {
-            self.sampler.add(sample, &connection.capture);
+        if !capture.truncated {
+            self.sampler.add(sample, capture);
         }
-        self.connections[i as usize].capture.release();
     }
 
     /// Handle a connection that the peer closed or reset.
     fn handle_peer_close(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];
-        // A closed loop has no backlog that could trigger reopening, so it reopens connections immediately.
+        // A closed loop has no backlog to trigger reopening, so it reopens connections immediately.
         let idle = self.sending && !self.closed_loop && connection.outstanding.is_empty();
         if let Some(response) = connection.reader.end() {
             if connection.unsolicited {
@@ -207,6 +243,9 @@ impl Worker {
     ///
     /// The oldest outstanding request counts as the fault `first`, all later requests as `rest`.
     pub(super) fn lose_connection(&mut self, i: u32, retry: u64, first: Fault, rest: Fault) {
+        if self.connections[i as usize].state == ConnectionState::Opening {
+            return self.connect_failed(i, now());
+        }
         let connection = &mut self.connections[i as usize];
         let lost = std::mem::take(&mut connection.outstanding);
         self.outstanding -= lost.len();
@@ -237,7 +276,8 @@ impl Worker {
                         self.lose_connection(i, time, Fault::Timeout, Fault::Dropped);
                     }
                 }
-                ConnectionState::Connecting if connection.since + timeout <= time => self.connect_failed(i, time),
+                ConnectionState::Down => {}
+                _ if connection.since + timeout <= time => self.connect_failed(i, time),
                 _ => {}
             }
         }

@@ -6,12 +6,13 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::{DueRequest, Worker};
 use crate::clock::now;
-use crate::connection::{NOT_SAMPLED, PendingRequest, WriteOutcome};
+use crate::connection::{NOT_SAMPLED, PendingRequest, Session, WriteOutcome};
 use crate::scenario_runner::ScenarioRunner;
 use crate::tally::Fault;
+use crate::websocket::MessagePool;
 
 impl Worker {
-    /// Draw the due time of the next request. In a closed loop, requests have no due time.
+    /// Draw the time at which the next request is due. In a closed loop, requests have no due time.
     pub(super) fn draw_next_due(&mut self) {
         self.next_due = match &mut self.schedule {
             Some(schedule) => schedule.draw(),
@@ -24,7 +25,7 @@ impl Worker {
     pub(super) fn send_due(&mut self, time: u64, stop: u64) {
         while self.next_due <= time && self.next_due < stop {
             let arrival = self.runner.as_mut().map_or(0, ScenarioRunner::begin_arrival);
-            self.backlog.push_back(DueRequest { intended: self.next_due, noticed: time, arrival });
+            self.backlog.push_back(DueRequest { intended: self.next_due, noticed: time, arrival, repeated: None });
             self.tally.due += 1;
             self.draw_next_due();
             self.dispatch(0);
@@ -32,7 +33,7 @@ impl Worker {
         self.tally.backlog_peak = self.tally.backlog_peak.max(self.backlog.len() as u64);
     }
 
-    /// Send requests of the backlog while connections are free. The latest connection became free at `free_since`.
+    /// Send requests from the backlog while connections are free. The latest connection became free at `free_since`.
     #[inline]
     pub(super) fn dispatch(&mut self, free_since: u64) {
         while !self.backlog.is_empty() {
@@ -44,35 +45,50 @@ impl Worker {
     }
 
     fn take_free_connection(&mut self) -> Option<u32> {
+        let depth = self.context.plan.arguments.depth;
         while let Some(i) = self.pool.free.pop_front() {
             let connection = &mut self.connections[i as usize];
             connection.in_free_list = false;
-            if connection.has_room(1) {
+            if connection.has_room(depth) {
                 return Some(i);
             }
         }
         None
     }
 
-    /// Send further requests on a connection that has had room for them since `time`.
+    /// Send more requests on a connection that has had room for them since `time`.
     #[inline]
     pub(super) fn refill(&mut self, i: u32, time: u64) {
-        let connection = &mut self.connections[i as usize];
         if !self.closed_loop {
-            if !connection.in_free_list && connection.has_room(1) {
-                connection.in_free_list = true;
-                self.pool.free.push_back(i);
-            }
+            self.offer(i);
             self.dispatch(time);
-        } else if self.sending
-            && time < self.context.period.stop()
-            && connection.outstanding.is_empty()
-            && connection.has_room(self.context.plan.arguments.depth)
-        {
-            if self.context.plan.arguments.close_after.is_some_and(|limit| connection.served >= limit) {
-                return self.reconnect(i, time);
+            return;
+        }
+        let connection = &mut self.connections[i as usize];
+        match connection.session {
+            Session::Http1 => {
+                if self.sending
+                    && time < self.context.period.stop()
+                    && connection.outstanding.is_empty()
+                    && connection.has_room(self.context.plan.arguments.depth)
+                {
+                    if self.context.plan.arguments.close_after.is_some_and(|limit| connection.served >= limit) {
+                        return self.reconnect(i, time);
+                    }
+                    self.send_batch(i, time);
+                }
             }
-            self.send_batch(i, time);
+            Session::Http2(_) => self.fill_streams(i, time),
+            Session::WebSocket(_) => self.fill_messages(i, time),
+        }
+    }
+
+    /// Add a connection with room for a request to the free connections of an open loop.
+    fn offer(&mut self, i: u32) {
+        let connection = &mut self.connections[i as usize];
+        if !connection.in_free_list && connection.has_room(self.context.plan.arguments.depth) {
+            connection.in_free_list = true;
+            self.pool.free.push_back(i);
         }
     }
 
@@ -88,21 +104,39 @@ impl Worker {
         let (bytes, place, key) = if let Some(runner) = &mut self.runner {
             let (bytes, capture) = runner.write_request(due.arrival, &plan.headers);
             (bytes, due.arrival, if capture { 0 } else { NOT_SAMPLED })
+        } else if let Session::WebSocket(_) = self.connections[i as usize].session {
+            let place = MessagePool::draw(&mut self.random);
+            self.messages.push(place, &mut self.random, &mut self.batch);
+            (self.batch.as_slice(), place, NOT_SAMPLED)
         } else {
-            let place = plan.requests.draw(&mut self.random);
-            let key = self.sampler.key(|| self.random.bits());
+            let (place, key) = due.repeated.unwrap_or_else(|| {
+                let place = plan.requests.draw(&mut self.random);
+                (place, self.sampler.key(|| self.random.bits()))
+            });
             (plan.requests.get(place).bytes.as_slice(), place, key)
         };
         let time = now();
-        // Lag is the generator's own delay: it excludes the time for which the request waited for a free connection.
+        // Lag is the generator's own delay. It excludes the time that the request spent waiting for a free connection.
         let lag = (due.noticed - due.intended) + time.saturating_sub(free_since.max(due.noticed));
-        self.tally.lag.record(lag, 1);
+        if due.repeated.is_none() {
+            self.tally.lag.record(lag, 1);
+        }
         let connection = &mut self.connections[i as usize];
         connection.outstanding.push_back(PendingRequest { intended: due.intended, sent: time, place, key });
         self.outstanding += 1;
         self.tally.sent += 1;
-        let outcome = connection.write(bytes);
+        let outcome = if let Session::Http2(session) = &mut connection.session {
+            let bodiless = plan.requests.get(place).bodiless;
+            session.send(&plan.encoded[place as usize], bodiless, key != NOT_SAMPLED, &mut self.batch);
+            connection.write(&self.batch)
+        } else {
+            connection.write(bytes)
+        };
+        if plan.opens_sessions() {
+            self.batch.clear();
+        }
         self.handle_write(i, outcome);
+        self.offer(i);
     }
 
     /// Send the `depth` requests that a closed loop keeps outstanding on a connection.
@@ -130,7 +164,7 @@ impl Worker {
     }
 
     #[inline]
-    fn handle_write(&mut self, i: u32, outcome: WriteOutcome) {
+    pub(super) fn handle_write(&mut self, i: u32, outcome: WriteOutcome) {
         match outcome {
             WriteOutcome::Complete => {}
             WriteOutcome::Partial => self.watch(i, EventFlags::IN | EventFlags::RDHUP | EventFlags::OUT),

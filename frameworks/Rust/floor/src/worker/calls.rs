@@ -1,4 +1,4 @@
-//! Requests to the upstream, which the fan-out route sends.
+//! The calls to the upstream that a fan-out request makes.
 
 use std::cmp::Reverse;
 use std::time::Instant;
@@ -27,7 +27,7 @@ impl Worker {
             self.jobs[job].waiting -= 1;
         }
         if self.jobs[job].waiting == 0 {
-            // The caller's loop continues; the next timer iteration handles the result.
+            // The caller is still iterating over clients' requests, so a timer finishes the job later.
             self.timers.push(Reverse((Instant::now(), job)));
         }
     }

@@ -180,7 +180,7 @@ impl Worker {
         }
     }
 
-    /// Handles a message from PostgreSQL, which belongs to the oldest outstanding statement.
+    /// Handles a message from PostgreSQL. It belongs to the oldest outstanding statement.
     fn answered(&mut self, kind: u8, body: &[u8]) {
         let Some(&index) = self.database.waiting.front() else { return };
         let job = &mut self.jobs[index];
@@ -231,7 +231,7 @@ impl Worker {
         self.finish(index);
     }
 
-    /// Responds, and continues with the requests that the client sent while the job was running.
+    /// Responds to the client, and continues with its requests that arrived while the job was running.
     pub(super) fn finish(&mut self, index: usize) {
         let job = self.jobs.remove(index);
         if self.clients.get(job.client).is_none_or(|client| client.serial != job.serial) {

@@ -21,7 +21,7 @@ interface Props {
   yLabel: string;
 }
 
-/** The axes. X ticks whose text would touch the previous tick's text are removed. */
+/** The axes of a chart. X ticks whose text would touch the previous tick's text are omitted. */
 export function Axes({ box, xTicks, yTicks, xLabel, yLabel }: Props) {
   return (
     <g class="axes" aria-hidden="true">

@@ -2,7 +2,7 @@
 // keys.
 import { useState } from "preact/hooks";
 
-/** A value at a position of the crosshair. */
+/** A series' value at a crosshair position. */
 export interface Reading {
   name: string;
   text: string; // value with interval
@@ -10,7 +10,7 @@ export interface Reading {
   colorClass: string; // CSS class
 }
 
-/** A position of the crosshair. */
+/** A position at which the crosshair can stop. */
 export interface Stop {
   x: number; // pixels
   y?: number; // pixels; set if the position is a point, not a vertical line

@@ -1,4 +1,4 @@
-// The values of a chart as a table.
+// A chart's values as a table.
 import type { Cells } from "../export";
 
 export function ValuesTable({ title, cells }: { title: string; cells: Cells }) {

@@ -107,7 +107,7 @@ interface SidesProps extends Pick<Props, "left" | "right"> {
   width: number;
 }
 
-/** Labels of the two sides: next to the line if they fit, otherwise shortened, at the ends of the chart. */
+/** The labels of the two sides: next to the line at 1 if they fit, otherwise shortened and at the chart's edges. */
 function Sides({ box, unity, left, right, width }: SidesProps) {
   const y = box.top - 16;
   const fits = unity - 8 - textWidth(`← ${left}`) > 0 && unity + 8 + textWidth(`${right} →`) < width;
@@ -129,7 +129,7 @@ function effectClass({ ratio, tone }: Effect): string {
   return isNumber(ratio.low) && isNumber(ratio.high) && (ratio.low > 1 || ratio.high < 1) ? "certain" : "";
 }
 
-/** Return round ratios within the range, including 1. They are denser near 1. */
+/** Return round ratios within the range, including 1. Their spacing is narrower near 1. */
 function ticks(low: number, high: number): number[] {
   const widest = Math.max(high, 1 / low);
   const steps =

@@ -1,4 +1,4 @@
-// The frame of all charts. It provides title, responsive size, crosshair, export, and an accessible table of values.
+// The frame around every chart. It provides title, responsive size, crosshair, export, and an accessible value table.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Cells } from "../export";

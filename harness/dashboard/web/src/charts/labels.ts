@@ -6,7 +6,7 @@ export interface Placed {
   index: number; // index of the label
 }
 
-/** Move labels as little as possible, so that they stay in order, within the range, and `gap` apart. */
+/** Move labels as little as possible to keep them in order, within the range, and at least `gap` apart. */
 export function spread(preferred: readonly number[], gap: number, range: [number, number]): Placed[] {
   const placed = preferred
     .map((at, index): Placed => ({ at, y: Math.min(range[1], Math.max(range[0], at)), index }))
@@ -25,7 +25,7 @@ export function spread(preferred: readonly number[], gap: number, range: [number
   return placed;
 }
 
-const CHARACTER = 7.3; // mean width of a character of the widest usual font at size 12, in pixels
+const CHARACTER = 7.3; // mean character width at font size 12, in pixels, for the widest common font
 
 /** Estimate the width of a text at font size 12, in pixels. */
 export function textWidth(text: string): number {
@@ -48,8 +48,8 @@ const LINE_HEIGHT = 15; // pixels
 const POINT_RADIUS = 5;
 
 /**
- * Return for each label whether it can be drawn without covering other labels or points. Preferred labels come first,
- * and are always drawn.
+ * Return for each label whether it can be drawn without covering other labels or points. Preferred labels are placed
+ * first, and are always drawn.
  */
 export function placeLabels(
   boxes: readonly LabelBox[],

@@ -20,7 +20,7 @@ import {
 
 export type { Axis, Point, Series } from "./series";
 
-const MIN_WIDTH_FOR_NAMES = 720; // minimum width of a chart with names at the line ends, in pixels
+const MIN_WIDTH_FOR_NAMES = 720; // chart width in pixels from which names appear at the line ends
 const NAMES_WIDTH = 150; // width of these names, in pixels
 const MAX_NAMED_LINES = 12;
 

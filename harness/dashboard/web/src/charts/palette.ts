@@ -1,5 +1,5 @@
-// Colours, dashes and marks of lines. The colours are Okabe and Ito's palette, which people with any colour vision can
-// distinguish.
+// Colours, dashes and marks of lines. The colours follow Okabe and Ito's palette, which people with any type of colour
+// vision can distinguish.
 
 export const SERIES_COLORS = 8;
 const DASHES = ["", "7 3", "2 3", "10 3 2 3"];

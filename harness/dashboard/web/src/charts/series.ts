@@ -18,10 +18,10 @@ export interface Series {
   style: SeriesStyle;
   points: Point[];
   strong?: boolean;
-  isTimeSeries?: boolean; // if set, a few points are drawn without a line, which would suggest values between them
+  isTimeSeries?: boolean; // if set and there are few points, no line connects them, as it would suggest values between
 }
 
-const MIN_LINE_POINTS = 5; // a time series with fewer points has no line
+const MIN_LINE_POINTS = 5; // a time series with fewer points is drawn without a line
 
 export interface Axis {
   label: string;

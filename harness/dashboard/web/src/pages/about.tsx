@@ -97,7 +97,7 @@ function MachineFacts({ machine }: { machine: Machine }) {
   );
 }
 
-/** The machines of a distributed run by role, with the quality of their links. */
+/** A distributed run's machines by role, and the quality of the links between them. */
 function RoleMachines({ machines, links }: { machines: RoleMachine[]; links: MachineLink[] }) {
   return (
     <section aria-labelledby="machines">

@@ -1,4 +1,4 @@
-// The page about an implementation's test type: trials, validity checks, time series, verification, build and logs.
+// The page about one implementation and test type: trials, validity checks, time series, verification, build and logs.
 import { useEffect } from "preact/hooks";
 import type { CellDocument, RunDocument } from "../documents";
 import { isNumber, micros, rate, seconds } from "../format";
@@ -25,7 +25,7 @@ export function CellPage({ doc, version }: { doc: RunDocument; version: number }
   const loaded = useDocument(`cell ${route.run} ${route.implementation} ${test}#${version}`, () =>
     source.cell(route.run, route.implementation, test),
   );
-  useEffect(() => scrollTo(0, 0), [route.implementation]); // start at the top instead of the table's scroll position
+  useEffect(() => scrollTo(0, 0), [route.implementation]); // do not keep the table's scroll position
   const row = ranking.test_types[test]?.headline.rows.find((item) => item.implementation === route.implementation);
   const declared = info?.test_types.length ? info.test_types : [test];
   // The implementation may declare test types that this run does not include.

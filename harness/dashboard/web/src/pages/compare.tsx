@@ -1,4 +1,4 @@
-// The page that selects two runs and shows their comparison, which harness/stats computes.
+// The page on which users select two runs and see their comparison, which harness/stats computes.
 import type { ComparisonDocument, RunDocument, RunSummary } from "../documents";
 import { dateTime } from "../format";
 import { useDocument, usePage } from "../hooks";

@@ -76,8 +76,8 @@ interface Pair {
 }
 
 /**
- * Return the implementations that both runs include, with the worst change first. Implementations are compared at the
- * load in the first run's main table.
+ * Return the implementations that both runs include, worst change first. Each is compared at the load in the first
+ * run's main table.
  */
 function pairRows(
   first: Table,

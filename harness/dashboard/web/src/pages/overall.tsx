@@ -1,4 +1,4 @@
-// The overall view: the score over the selected test types, and each test type's ratios or values with heat colours.
+// The overall view: scores over the selected test types, and each test type's ratios or values with heat colours.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, RunDocument } from "../documents";
 import { scoreBars, scoreCells } from "../export-data";
@@ -164,7 +164,7 @@ function Explanation({ list, all, doc: { ranking }, scale }: ExplanationProps) {
         ))}
         {worst}
       </span>{" "}
-      The score is the geometric mean of the ratios in the selected tests. A missing test means no score.{" "}
+      The score is the geometric mean of the ratios in the selected tests. If one is missing, there is no score.{" "}
       {intervals
         ? `Small print shows 95 % intervals. Ranks are possible ranks${tied ? "; shaded neighbours are tied" : ""}.`
         : "These are point estimates; only throughput and CPU per request have intervals and possible ranks."}{" "}

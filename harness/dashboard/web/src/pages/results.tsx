@@ -16,7 +16,7 @@ import { OrderRanking } from "../views/orders";
 import { SelectedRows } from "../views/selected-rows";
 import { mayHaveLatency, orderResults, OVERALL, testTabs, viewTabs } from "./view-tabs";
 
-const ENVIRONMENT_SENTENCE = 2; // index of the summary sentence about the machine, which the heading already shows
+const ENVIRONMENT_SENTENCE = 2; // index of the summary's sentence about the machine, which repeats the heading
 
 interface Props {
   doc: RunDocument;

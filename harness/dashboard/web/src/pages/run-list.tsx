@@ -1,4 +1,4 @@
-// The list of runs, newest first, with unreadable folders and the import of TechEmpower results files.
+// The list of runs, newest first, with unreadable folders and a button to import TechEmpower results files.
 import { useEffect, useState } from "preact/hooks";
 import type { RunList, RunSummary } from "../documents";
 import { dateTime } from "../format";

@@ -107,7 +107,7 @@ function Ranked({ list, all, commonFlags: flagsOfAll, columns, doc: { ranking },
     () => table.load === null && new Set(table.rows.flatMap((row) => (row.load ? [label(row.load)] : []))).size > 1,
     [table],
   );
-  // The element is memoized so that unchanged rows are not compared again.
+  // Memoize the element so that an unchanged table is not rendered again.
   const ranked = useMemo(
     () => (
       <RankingTable

@@ -1,4 +1,4 @@
-// The tabs of a run: test types, and the views with content.
+// The tabs of a run: its test types, and the views that have content.
 import type { ScenarioResults, RunDocument, Table } from "../documents";
 import { axis, position } from "../load";
 import type { View } from "../route";
@@ -56,7 +56,7 @@ export function viewTabs(
   return views.filter((view) => view !== false);
 }
 
-/** Return the order service's results, or null for other test types. The arrival rates are given, not a result. */
+/** Return the order service's results (without throughput, because its arrival rates are given), or null. */
 export function orderResults({ ranking }: RunDocument, test: string): ScenarioResults | null {
   return test === ORDER ? (ranking.orders ?? null) : null;
 }

@@ -1,4 +1,4 @@
-// A drawing of a table's bars, for export.
+// A drawing of a table's bars, to be exported.
 
 export interface BarRow {
   rank: string;

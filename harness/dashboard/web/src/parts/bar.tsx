@@ -1,4 +1,5 @@
-// A bar whose length is the share of the best value, with the interval as a whisker. Longer is better for every metric.
+// A bar whose length is the value's share of the best value, with the interval as a whisker. For every metric, a longer
+// bar is better.
 import { isNumber } from "../format";
 import type { MetricSpec } from "../metrics";
 import type { Figure } from "../table";
@@ -28,4 +29,4 @@ export function Bar({ figure, spec, best, pinned }: Props) {
   );
 }
 
-const SCALE = 0.96; // share of the width that the best value's bar takes; the rest leaves room for its interval
+const SCALE = 0.96; // length of the best value's bar as a share of the width, to leave room for its interval

@@ -1,4 +1,4 @@
-// Selection of the baseline, to which all ratios of the page refer. Users select it in the toolbar or click on a row.
+// Selection of the baseline, to which all ratios on the page refer. Users select it in the toolbar or click a row.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo } from "../documents";
 import { usePage } from "../hooks";
@@ -28,7 +28,7 @@ export function BaselineSelect({ infos, usual }: { infos: readonly Implementatio
   );
 }
 
-/** Return the click handler that makes a row the baseline. A second click restores the run's baseline. */
+/** Return a click handler that makes a row the baseline. A second click restores the run's baseline. */
 export function useBaselineRow(name: string, selectable: boolean) {
   const { route, go } = usePage();
   if (!selectable) return {};

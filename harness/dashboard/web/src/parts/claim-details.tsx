@@ -1,4 +1,4 @@
-// The details of a claim: the conditions, and each statement with the measured interval.
+// The details of a claim: the conditions of the measurement, and each statement with the measured interval.
 import type { ComponentChildren } from "preact";
 import type { ClaimVerdict, StatementVerdict } from "../documents";
 import { claimedValue, intervalPositions, measuredValue, type Verdict, VERDICT_MEANINGS } from "../claim-verdicts";
@@ -82,8 +82,8 @@ const WIDTH = 160;
 const HEIGHT = 18;
 
 /**
- * The interval and the claimed range on a logarithmic line with a tick at 1. The text beside the drawing has the
- * same values.
+ * The interval and the claimed range on a logarithmic line with a tick at 1. The text beside the drawing repeats the
+ * values.
  */
 function IntervalDrawing({ statement }: { statement: StatementVerdict }) {
   const positions = intervalPositions(statement);

@@ -1,4 +1,4 @@
-// The columns of a ranking: the selected metric with bar, share and ratio, then other measured values.
+// The columns of a ranking: the selected metric with bar, share and ratio, then the other measured metrics.
 import { availableMetrics, type MetricSpec, SPECS } from "../metrics";
 import type { Metric, Sort } from "../route";
 import type { RankedRow } from "../table";

@@ -1,7 +1,7 @@
 // A button that copies the address of the current view.
 import { useState } from "preact/hooks";
 
-const CONFIRMATION = 2000; // milliseconds
+const CONFIRMATION = 2000; // milliseconds for which the button confirms the copy
 
 export function CopyLink() {
   const [state, setState] = useState<"idle" | "copied" | "manual">("idle");
@@ -11,7 +11,7 @@ export function CopyLink() {
       setState("copied");
       setTimeout(() => setState("idle"), CONFIRMATION);
     } catch {
-      setState("manual"); // browsers refuse access to the clipboard on pages without HTTPS
+      setState("manual"); // browsers deny access to the clipboard on pages without HTTPS
     }
   };
   return (

@@ -1,4 +1,4 @@
-// Export of the shown data, as values or as a drawing.
+// A menu that exports the shown data, as values or as a drawing.
 import { render } from "preact";
 import { type Cells, saveCsv, saveJson, savePng, saveSvg } from "../export";
 import { BarDrawing, type BarRow } from "./bar-drawing";
@@ -33,7 +33,7 @@ export function ExportMenu({ title, cells, draw }: Props) {
   );
 }
 
-/** The export of a table whose rows are drawn as bars. */
+/** The export menu for a table whose rows are drawn as bars. */
 export function BarsExport({ title, cells, bars }: Omit<Props, "draw"> & { bars: () => Bars }) {
   const draw = (save: Save): void => {
     const container = document.createElement("div");

@@ -1,4 +1,4 @@
-// Selection of facets, presets and variants. The panel is only rendered while it is open.
+// A panel to select facets, presets and variants. It is rendered only while it is open.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo } from "../documents";
 import { type FacetValue, facets, foldCase, type Preset, presets } from "../filter";

@@ -1,10 +1,10 @@
 // Heat colours on logarithmic scales. A colour shows the same quantity as the number in its cell.
 
 export const STEPS = 8;
-const LOWEST = 0.08; // shares up to this value have the coldest colour
+const LOWEST = 0.08; // shares up to this one have the coldest colour
 const NEUTRAL = 4; // step of a ratio of 1
-const MIN_RANGE = 2; // the scale of ratios reaches at least from 1/2 to 2
-const MAX_RANGE = 10;
+const MIN_RANGE = 2; // the scale for ratios covers at least 1/2 to 2
+const MAX_RANGE = 10; // and at most 1/10 to 10
 
 /** Return the colour step of a share, from 0 for the best to STEPS - 1 for the worst. */
 export function heat(share: number | null | undefined): number {
@@ -19,7 +19,7 @@ export interface RatioScale {
   coldest: number;
 }
 
-/** Return the scale for ratios. It is limited, so outliers do not stretch it. */
+/** Return the scale for ratios. Its range is limited, so outliers do not stretch it. */
 export function ratioScale(ratios: readonly number[]): RatioScale {
   const range = (value: number): number => Math.min(MAX_RANGE, Math.max(MIN_RANGE, value));
   return {

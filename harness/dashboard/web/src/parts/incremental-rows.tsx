@@ -1,17 +1,17 @@
-// Incremental rendering of long tables. More rows appear while the user scrolls. In print, all rows appear.
+// Renders long tables incrementally. More rows appear as the user scrolls. When printing, all rows are rendered.
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { usePrinting } from "../printing";
 
-const ROW_HEIGHT = 48; // pixels, slightly less than the height of a row, so that the first rows fill the window
+const ROW_HEIGHT = 48; // pixels; slightly less than a row's real height, so the first rows always fill the window
 const CHUNK = 40; // number of rows added when the end comes into view
 
 /** Return the number of rows that fill the window. */
 const windowRows = (): number => Math.max(12, Math.ceil(innerHeight / ROW_HEIGHT));
 
 /**
- * Return the number of rows to draw, and the element that follows the last row. When the subject changes, start again
- * with as many rows as fill the window.
+ * Return the number of rows to draw, and an element to place after the last row, which triggers the next rows. When the
+ * subject changes, start again with as many rows as fill the window.
  */
 export function useIncrementalRows(subject: string, length: number): [number, VNode | null] {
   const [state, setState] = useState({ subject: "", limit: 0 });

@@ -1,5 +1,5 @@
-// Language colours, the dot before an implementation's name, and the facts below the name. Text repeats each colour's
-// meaning.
+// Language colours, the dot before an implementation's name, and the facts below the name. The text also names the
+// language, so no information depends on colour.
 import type { ImplementationInfo } from "../documents";
 import { foldCase, NO_FACT } from "../filter";
 
@@ -37,7 +37,7 @@ export function LanguageLegend({ infos }: { infos: readonly ImplementationInfo[]
   );
 }
 
-/** The language and the platform of an implementation. Omit a fact that repeats the name or the other fact. */
+/** An implementation's language and platform. A fact that repeats the name or the other fact is omitted. */
 export function LanguageFacts({ info, name }: { info: ImplementationInfo | null; name: string }) {
   const facts = [info?.language, info?.platform].filter(
     (fact, at, all) =>

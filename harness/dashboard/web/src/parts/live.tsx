@@ -1,4 +1,4 @@
-// Live progress of a run: current activity, running trial and latest trials.
+// A run's live progress: current activity, running trial and latest trials.
 import type { LiveDocument, RunProgress, Trial } from "../documents";
 import { LineChart } from "../charts/lines";
 import { seriesStyle } from "../charts/palette";

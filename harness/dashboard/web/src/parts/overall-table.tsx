@@ -1,4 +1,4 @@
-// The overall table: scores with intervals, and the ratio or value of each test type with a heat colour.
+// The overall table: scores with intervals, and each test type's ratio or value with a heat colour.
 import { factor, isNumber, percent, ranks, span, times } from "../format";
 import { href, usePage } from "../hooks";
 import { testName } from "../load";

@@ -1,7 +1,7 @@
-// Placement of panels, menus and tooltips inside the viewport.
+// Places panels, menus and tooltips inside the viewport.
 
 const EDGE = 8; // minimum distance from the viewport's edges, in pixels
-const MIN_HEIGHT = 240; // pixels; if less room remains below the element's top, the element moves up
+const MIN_HEIGHT = 240; // pixels; if there is less room below the element's top, the element moves up
 
 /** Limit a visible element to the viewport's height, and move it until it lies inside the viewport. */
 export function placeInside(element: HTMLElement | null): void {

@@ -7,7 +7,7 @@ import { Status, Waiting } from "./basics";
 
 const POLL_SECONDS = 2; // poll interval
 
-/** Runs that have not begun to measure: they install tools or build, or were killed while doing so. */
+/** Runs that have not started to measure: they install tools, build, or were killed while doing so. */
 export function Preparing({ runs }: { runs: readonly PreparingRun[] }) {
   return (
     <ul class="runs" aria-label="Runs in preparation">
@@ -26,7 +26,7 @@ export function Preparing({ runs }: { runs: readonly PreparingRun[] }) {
   );
 }
 
-/** A run that cannot be shown, because of preparation or an error. Calls `onRetry` repeatedly in preparation. */
+/** A run that cannot be shown: it is being prepared, or an error occurred. Calls `onRetry` repeatedly if preparing. */
 export function Unavailable({ id, loaded, onRetry }: { id: string; loaded: Loaded<unknown>; onRetry: () => void }) {
   const { source } = usePage();
   const [version, setVersion] = useState(0);
@@ -34,7 +34,7 @@ export function Unavailable({ id, loaded, onRetry }: { id: string; loaded: Loade
   const list = useOptionalDocument(`runs#${version}`, failed && !source.offline ? () => source.runs() : null);
   const runs = list.state === "ready" ? (list.value?.preparing ?? []).filter((run) => run.run_id === id) : [];
   const preparing = runs.length > 0;
-  // The run may have begun to measure after its document was requested and before the list was.
+  // The run may have started to measure between the requests for its document and for the list.
   const outdated = failed && !source.offline && list.state === "ready" && !preparing;
   useEffect(() => {
     if (outdated) onRetry();

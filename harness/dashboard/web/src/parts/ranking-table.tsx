@@ -35,7 +35,7 @@ export function RankingTable({ subject, list, all, columns, caption, ...more }: 
         <Head columns={columns} />
         <tbody role="rowgroup">
           {list.slice(0, limit).map((entry, index) => (
-            // Keyed by position: after filtering, updating existing rows is cheaper than creating rows.
+            // The key is the position, because updating rows after filtering is cheaper than creating new ones.
             <RankingRow
               key={index}
               entry={entry}

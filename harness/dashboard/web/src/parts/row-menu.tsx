@@ -1,11 +1,11 @@
-// The menu of a row. It is drawn on top of the page, because a table would clip it.
+// A row's menu. It is rendered on top of the page, because the table would clip it.
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { usePage } from "../hooks";
 import { placeInside } from "./placement";
 
 interface MenuPosition {
-  name: string; // implementation; the row may later show another implementation
+  name: string; // implementation for which the menu was opened; the row may later show another one
   top: number; // pixels
   right: number;
 }

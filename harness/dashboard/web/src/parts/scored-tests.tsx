@@ -1,4 +1,4 @@
-// Selection of the test types in the overall score. It is part of the URL, so that a link shows the same score.
+// Selection of the test types in the overall score. The selection is part of the URL, so a link shows the same score.
 import { usePage } from "../hooks";
 import { testName } from "../load";
 import { Menu } from "./menu";

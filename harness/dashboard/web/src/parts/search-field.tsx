@@ -1,7 +1,7 @@
 // A text field that filters the rows of a table while the user types.
 interface Props {
   value: string;
-  placeholder: string; // begins with "Filter: ", and shows an example
+  placeholder: string; // "Filter: " followed by an example
   onInput: (text: string) => void;
 }
 

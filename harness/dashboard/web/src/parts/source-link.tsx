@@ -1,4 +1,4 @@
-// The folder of an implementation, as a link if the repository has a web address.
+// An implementation's folder, shown as a link if the repository has a web address.
 import type { ImplementationInfo, RunDocument } from "../documents";
 
 export function SourceLink({ doc, info }: { doc: RunDocument; info: ImplementationInfo }) {

@@ -1,4 +1,4 @@
-// The result of a run or comparison in sentences, written by harness/report and also printed on the command line.
+// The result of a run or comparison in sentences, which come from harness/report. The command line prints them too.
 
 export function Summary({ parts }: { parts: readonly string[] | undefined }) {
   const [lead, ...rest] = parts ?? [];

@@ -6,14 +6,14 @@ import { count, isNumber, rate, seconds, significant, tick } from "../format";
 import { usePage } from "../hooks";
 import { trialName } from "../load";
 
-const SHORTEST_WINDOW = 0.25; // seconds
+const SHORTEST_WINDOW = 0.25; // seconds; the rate in a shorter window would be too inaccurate to show
 
 export function TimeSeries({ trials: recorded, all }: { trials: Trial[]; all: Trial[] }) {
   const { route, go } = usePage();
   const trials = recorded.filter((trial) => trial.purpose !== "witness");
   const selected = route.process === null ? trials : trials.filter((trial) => trial.process === route.process);
   const drawn = selected.slice(0, 16);
-  // The warm-up is recorded in the first trial after it, which may have another load.
+  // A process's warm-up is recorded in the first trial after it, which may have a different load than the drawn trials.
   const [first] = drawn;
   const warmUp = drawn.every((trial) => trial.process === first?.process)
     ? (first?.warm_up ?? all.find((trial) => trial.process === first?.process && trial.warm_up)?.warm_up)

@@ -8,13 +8,13 @@ const REFRESH_SECONDS = 6; // minimum time between two reloads of the ranking
 
 export interface LiveState {
   connected: boolean;
-  document: LiveDocument | null; // null before the first response, and for runs that have already ended
+  document: LiveDocument | null; // null before the first response, and if the run has already ended
   version: number; // incremented when the ranking should be reloaded
 }
 
 const INITIAL_STATE: LiveState = { connected: false, document: null, version: 0 };
 
-/** Poll a run until it ends. Changing `attempt` asks the server again whether the run exists. */
+/** Poll a run until it ends. When `attempt` changes, ask the server again whether the run exists. */
 export function useLive(run: string, attempt: number): LiveState {
   const { source } = usePage();
   const [state, setState] = useState<LiveState>(INITIAL_STATE);

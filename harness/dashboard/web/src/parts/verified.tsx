@@ -1,4 +1,5 @@
-// Shows how thoroughly an implementation was verified: by checks before the load, and by responses under load.
+// Shows how thoroughly implementations were verified: how many checks passed before the load, and how many responses
+// were checked under load.
 import type { Row } from "../documents";
 import { count } from "../format";
 import { Tip } from "./basics";

@@ -61,6 +61,7 @@ export function convert(raw: unknown, id: string): Embedded {
     confidence: 0.95,
     test_types: rankings,
     overall: [],
+    groups: {},
     latency: {},
     orders: null,
     noise_floor: null,
@@ -288,7 +289,7 @@ function testLoadList(test: string, file: Raw, data: Raw): ClosedLoop[] {
         : test === "plaintext"
           ? at("pipelineConcurrencyLevels").map((count) => load(count, null, 16))
           : sweeps.map((count) => load(count));
-  // A file may declare fewer loads than it has trials. Number the undeclared loads.
+  // A file may declare fewer loads than it has trials. Use numbers for the undeclared loads.
   for (let index = sweep.length; index < trialCount; index++) sweep.push(load(index + 1));
   return sweep;
 }

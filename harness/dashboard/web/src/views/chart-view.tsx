@@ -1,4 +1,4 @@
-// The charts of a test type for the filtered implementations. Line charts show only the first few.
+// A test type's charts for the filtered implementations. Line charts show only the first few.
 import type { RunDocument, TestDocument } from "../documents";
 import { usePage } from "../hooks";
 import type { View } from "../route";

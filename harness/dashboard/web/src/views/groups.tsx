@@ -85,7 +85,7 @@ interface Group {
   median: number;
 }
 
-/** Group members by a fact, with the group of the best member first. Tags put a member into several groups. */
+/** Group members by a fact, with the best member's group first. A member with several tags is in several groups. */
 export function grouped(members: readonly Member[], facet: (typeof FACETS)[number], lowerIsBetter: boolean): Group[] {
   const byKey = new Map<string, Group>();
   const direction = lowerIsBetter ? 1 : -1;

@@ -1,4 +1,4 @@
-// Latency at given rates: ranking by capacity at the goal, p99 over load, and values at each rate.
+// Latency at given rates: a ranking by capacity at the latency goal, p99 over the load, and values at each rate.
 import type { GoalRow, LatencyTable, RatePoint } from "../documents";
 import { IntervalChart } from "../charts/intervals";
 import { LineChart } from "../charts/lines";
@@ -24,8 +24,8 @@ export function LatencyAtRates({ table, drawn: drawnRows, list, styleFor, pinned
   return (
     <>
       <p class="quiet note">
-        Measured in an <strong>open loop, from the intended send time</strong>, with Poisson arrivals at each rate that
-        do not depend on the server. Values are medians of the processes with 95 % intervals.
+        Measured in an <strong>open loop, from the intended send time</strong>: at each rate, requests arrive in a
+        Poisson process, independent of the server. Values are medians of the processes with 95 % intervals.
       </p>
       <IntervalChart
         title={`${where}: capacity with ${goal}`}
@@ -49,7 +49,7 @@ export function LatencyAtRates({ table, drawn: drawnRows, list, styleFor, pinned
       />
       <LineChart
         title={`${where}: 99th percentile over load`}
-        note="Only loads that passed their validity checks. Beyond the last point, a rate was not achieved or the generator was late."
+        note="Only loads that passed their validity checks. Beyond a line's last point, the rate was not achieved or the load generator was late."
         series={drawn.map((row) => ({
           name: row.implementation,
           style: styleFor(row.implementation),

@@ -1,4 +1,4 @@
-// Latency: spectrum of percentiles if available, comparison of the 99th percentiles, and a table.
+// The latency view: the percentile spectrum if it is available, a comparison of 99th percentiles, and a table.
 import type { CellLatency, RunDocument } from "../documents";
 import { IntervalChart } from "../charts/intervals";
 import { SpectrumChart } from "../charts/spectrum";
@@ -102,7 +102,7 @@ function cellKey(implementation: string, load: Load): string {
   return `${implementation}\n${label(load)}`;
 }
 
-/** Return the latency at the load of a row: the selected load, or the load of the headline table. */
+/** Return the latency at a row's load, which is the selected load or the headline load. */
 function latencyEntry(cells: ReadonlyMap<string, CellLatency>, row: RankedRow): LatencyEntry[] {
   const cell = row.row.load ? cells.get(cellKey(row.name, row.row.load)) : undefined;
   return cell ? [{ row, cell }] : [];

@@ -1,4 +1,5 @@
-// Lines, marks and colours of implementations. If a run has few implementations, all its charts use the same styles.
+// Line styles, marks and colours for implementations. In a run with few implementations, each has the same style in all
+// charts.
 import type { RunDocument } from "../documents";
 import { type SeriesStyle, seriesStyle } from "../charts/palette";
 import type { RankedRow } from "../table";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { expectAccessible, open, serveRuns, screenshot, settled, type Site, type Visit, visit } from "./fixtures";
 
 let site: Site;
-let visitor: Visit; // shared by all views, because opening a page costs more than checking all widths of a view
+let visitor: Visit; // shared by all views, because opening a page takes longer than checking a view at all widths
 const RUN = "#/run/20250615-small";
 const VIEWS: Record<string, string> = {
   runs: "#/",
@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.stop());
 
-// axe-core takes two thirds of the time, so it only checks the narrowest and the widest page, one per theme.
+// axe-core would take most of the time, so it checks only the narrowest and the widest page, each in one theme.
 const APPEARANCES = [
   { width: 390, height: 800, colorScheme: "light", axe: true },
   { width: 768, height: 900, colorScheme: "dark", axe: false },

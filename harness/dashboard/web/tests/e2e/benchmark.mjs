@@ -1,7 +1,7 @@
-// Measures how quickly the page opens and filters 500 implementations x 7 test types: `npm run benchmark`. It generates
-// the run, starts the server, and reports medians over fresh pages: the time to the next frame, and the CPU time of the
-// page's main thread, which depends less on other load. `npm run benchmark -- --base FOLDER` alternates with another
-// checkout whose page has been built.
+// Measures how quickly the page opens and filters a run with 500 implementations x 7 test types: `npm run benchmark`.
+// It generates the run, starts the server, and reports medians over fresh pages: the time to the next frame, and the
+// CPU time of the page's main thread, which depends less on other load. `npm run benchmark -- --base FOLDER` alternates
+// between this checkout and another one, whose page must have been built.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -46,7 +46,7 @@ const browser = await chromium.launch({
   args: ["--no-sandbox"],
 });
 
-/** Return the milliseconds from the start of navigation to the frame with the first row. */
+/** Return the milliseconds from the start of navigation until the first row is painted. */
 async function open(page, address) {
   await page.goto("about:blank");
   await page.goto(address, { waitUntil: "commit" });
@@ -62,7 +62,7 @@ async function open(page, address) {
   );
 }
 
-/** Return the milliseconds from a change to the next frame. */
+/** Return the milliseconds from an input's change to the next frame. */
 function change(page, selector, value) {
   return page.evaluate(
     ([selector, value]) =>

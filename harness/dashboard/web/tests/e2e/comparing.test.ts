@@ -1,4 +1,4 @@
-// Comparing rows within a run: baseline, absolute values, selected rows, scatter, latency at the selected load, links.
+// Comparing rows within a run: baseline, absolute values, selected rows, scatter plot, latency at a load, links.
 import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -157,7 +157,7 @@ test("claims are an index with filter and links, and cards on a narrow page", as
     .first()
     .locator("td, th")
     .evaluateAll((all) => all.map((cell) => cell.getBoundingClientRect().x));
-  expect(new Set(boxes).size).toBe(1); // the cells of a card are below each other
+  expect(new Set(boxes).size).toBe(1); // a card's cells are stacked vertically
   await page.getByRole("combobox", { name: "Verdict" }).selectOption("refuted");
   await expect.poll(async () => new Set(await rows.locator(".verdict").allInnerTexts())).toEqual(new Set(["refuted"]));
   await rows.last().getByRole("link").click();

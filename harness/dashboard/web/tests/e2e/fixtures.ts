@@ -1,4 +1,4 @@
-// Fixtures of the end-to-end tests: generated runs, the real server, Chromium, and detection of page errors.
+// Fixtures for the end-to-end tests: generated runs, the real server, Chromium, and detection of page errors.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -10,7 +10,7 @@ import { PYTHON, ROOT } from "./generated";
 
 const BROKEN = ["corrupt", "empty", "list"]; // unreadable folders that belong to the hostile run
 
-/** Return the path of TFB_CHROMIUM or of the system's Chromium. */
+/** Return TFB_CHROMIUM, or the path of the system's Chromium. */
 function chromiumPath(): string {
   const candidates = [
     process.env.TFB_CHROMIUM,
@@ -30,7 +30,7 @@ export interface Site {
   stop: () => Promise<void>;
 }
 
-/** Save the run of a folder as a single HTML file. */
+/** Save the run in a folder as a single HTML file. */
 export function save(folder: string, file: string): void {
   const code = [
     ...["from pathlib import Path", "from harness.dashboard.saved import render_run"],
@@ -52,7 +52,7 @@ export async function serveRuns(...runs: string[]): Promise<Site> {
   });
 }
 
-/** Serve a results folder that `fill` writes, and start a browser. */
+/** Serve a results folder that `fill` populates, and start a browser. */
 export async function serve(fill: (results: string) => void): Promise<Site> {
   const folder = mkdtempSync(join(tmpdir(), "tfb-dashboard-"));
   const results = join(folder, "results");
@@ -98,7 +98,7 @@ export interface Visit {
   requests: string[];
 }
 
-/** Open a page that records errors and requests. */
+/** Open a page and record its errors and requests. */
 export async function visit(
   browser: Browser,
   options: { width?: number; theme?: "light" | "dark" } = {},
@@ -158,7 +158,7 @@ export async function expectAccessible(page: Page): Promise<void> {
 }
 
 /**
- * Return the names in the table from top to bottom. Use it with `expect.poll`, because rendering may not be finished.
+ * Return the names in the table from top to bottom. Call it in `expect.poll`, because rendering may not be finished.
  */
 export function tableNames(page: Page): Promise<string[]> {
   return page.locator("table.ranking tbody .c-name a").allInnerTexts();

@@ -29,7 +29,8 @@ const progress = (values: object): void =>
     }),
   );
 
-// Replays a run as the harness writes it: trials appended, the ranking at the end, run.json first and last.
+// Replays a run's files as the harness writes them: run.json first, then trials one by one, finally the ranking and the
+// complete run.json.
 beforeAll(async () => {
   site = await serveRuns("small");
   folder = `${site.results}/20250615-small`;

@@ -50,7 +50,7 @@ test(
           await visitor.page.goto(site.url);
           await visitor.page.reload();
           await visitor.page.getByRole("heading").first().waitFor();
-          // Wait for the status in the list: a folder in preparation has no run to follow.
+          // Wait until the list shows a status, because the page cannot follow a run that is still in preparation.
           return visitor.page.locator("li.run .status").allInnerTexts();
         },
         { timeout: START, interval: 2000 },

@@ -1,4 +1,4 @@
-// The static site and the page of the regression gate, opened from disk.
+// The static site and the regression gate's page, opened from disk.
 import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { expectAccessible, screenshot, serveRuns, type Site, type Visit, visit } from "./fixtures";
@@ -87,7 +87,7 @@ test("the gate's page has the colours of the dashboard", async () => {
   expect(await colours(PAGES.gate)).toEqual(await colours(PAGES.landing));
 });
 
-// axe-core reads style sheets from disk, so this test opens the pages again without it.
+// axe-core itself reads style sheets from disk, so this test opens the pages again, without axe-core.
 test("no page uses the network or violates its policy", async () => {
   const { page, errors, requests } = await visit(site.browser);
   for (const path of Object.values(PAGES)) {

@@ -1,4 +1,4 @@
-// The colours of languages are distinguishable in both themes, also with the two most frequent colour deficiencies.
+// Language colours are distinguishable in both themes, even with the two most frequent colour vision deficiencies.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// The modules of the page and of each Rust crate import each other without cycles.
+// Imports between the page's modules, and between each Rust crate's modules, have no cycles.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { expect, test } from "vitest";

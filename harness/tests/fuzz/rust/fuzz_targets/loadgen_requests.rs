@@ -1,4 +1,4 @@
-//! Any table of requests is parsed or rejected. Each draw from a parsed table yields a valid request.
+//! Any request table is parsed or rejected. Each draw from a parsed table yields a valid request.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Responses do not depend on how the stream is cut, nor on the cache of heads.
+//! Parsed responses depend neither on how the stream is split nor on the head cache.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any scenario is parsed or rejected. Requests of a parsed scenario are well-formed, whatever the server responds.
+//! Any scenario is parsed or rejected. A parsed scenario's requests are well-formed, regardless of server responses.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The upstream's count of requests does not depend on how the stream is cut.
+//! The upstream server counts the same number of requests however the stream is split.
 
 #![no_main]
 

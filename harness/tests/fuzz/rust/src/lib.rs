@@ -32,7 +32,7 @@ pub fn pieces(mut stream: &[u8], max_length: usize, mut seed: u64) -> Vec<&[u8]>
     pieces
 }
 
-/// Split an input into maximum piece length, seed and stream. The first two bytes encode length and seed.
+/// Split a fuzz input into maximum piece length (from the first byte), seed (from the first two bytes) and stream.
 pub fn split_input(data: &[u8]) -> Option<(usize, u64, &[u8])> {
     let (&[size, seed], stream) = data.split_first_chunk::<2>()?;
     Some((1 << (size % 18), u64::from(seed) << 8 | u64::from(size), stream))

@@ -13,7 +13,7 @@ final class Database {
 
     private Database() {}
 
-    /** Creates a pool that connects on demand, so that the server also starts without a database. */
+    /** Creates a pool that connects on demand, so the server starts even without a database. */
     static HikariDataSource open(Settings settings) {
         HikariConfig config = new HikariConfig();
         config.setJdbcUrl("jdbc:postgresql://%s:%d/%s?sslmode=disable"

@@ -9,7 +9,7 @@ import java.util.Comparator;
 import java.util.List;
 import javax.sql.DataSource;
 
-/** Serves single query, multiple queries, updates and fortunes. */
+/** Handles /db, /queries, /updates and /fortunes. */
 final class DatabaseService {
 
     private static final HttpMediaType TEXT_HTML = HttpMediaType.create("text/html; charset=utf-8");

@@ -12,7 +12,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** Makes the calls concurrently, each on a virtual thread. */
+/** Handles /fan-out. The calls run concurrently, each on a virtual thread. */
 final class FanOutService {
 
     private final WebClient client;

@@ -5,7 +5,7 @@ import io.helidon.common.media.type.MediaTypes;
 import io.helidon.webserver.http.ServerRequest;
 import io.helidon.webserver.http.ServerResponse;
 
-/** The tests without a database. */
+/** Handlers for the tests without a database. */
 final class HelloService {
 
     void json(ServerRequest request, ServerResponse response) throws JsonProcessingException {

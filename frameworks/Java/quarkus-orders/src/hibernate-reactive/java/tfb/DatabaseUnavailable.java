@@ -4,7 +4,7 @@ import io.smallrye.mutiny.Uni;
 import jakarta.ws.rs.WebApplicationException;
 import org.hibernate.HibernateException;
 
-/** Converts the many exception classes of reactive clients to HibernateException, which causes a 503. */
+/** Converts the reactive client's various exceptions to HibernateException, which leads to a 503 response. */
 final class DatabaseUnavailable {
 
     private DatabaseUnavailable() {}

@@ -1,6 +1,6 @@
 package tfb;
 
-/** The path segment {itemId}. A string that is not a valid id becomes 0, which no item has. */
+/** The path segment {itemId}. An invalid id becomes 0, which no item has. */
 public record ItemId(int value) {
 
     /** JAX-RS creates the object with this method. */

@@ -11,7 +11,7 @@ import jakarta.ws.rs.core.Response.Status;
 import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 
-/** Responds with 400 to invalid JSON bodies. Each exception class that a stack already maps needs a separate mapper. */
+/** Responds with 400 to invalid JSON bodies. A separate mapper is needed for each exception class that a stack maps. */
 abstract class JsonFailureMapper<E extends JsonProcessingException> implements ExceptionMapper<E> {
 
     /** Takes precedence over mappers with the default priority. */
@@ -22,22 +22,22 @@ abstract class JsonFailureMapper<E extends JsonProcessingException> implements E
         return Problem.of(Status.BAD_REQUEST, "The body is not the JSON that is expected: " + failure.getOriginalMessage());
     }
 
-    /** Invalid JSON. */
+    /** For malformed JSON. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Parse extends JsonFailureMapper<JsonParseException> {}
 
-    /** Unexpected JSON in RESTEasy Classic. */
+    /** For JSON of an unexpected form, in RESTEasy Classic. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Mapping extends JsonFailureMapper<JsonMappingException> {}
 
-    /** Unexpected JSON in Quarkus REST. */
+    /** For JSON of an unexpected form, in Quarkus REST. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Mismatch extends JsonFailureMapper<MismatchedInputException> {}
 
-    /** Other errors, such as a number out of range. */
+    /** For other errors, such as a number out of range. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Other extends JsonFailureMapper<JsonProcessingException> {}

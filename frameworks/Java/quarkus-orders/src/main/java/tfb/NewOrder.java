@@ -14,7 +14,7 @@ public record NewOrder(
         @NotNull @Pattern(regexp = CardChange.NUMBER) String card,
         @NotNull @Size(min = 1, max = 20) List<@NotNull @Valid NewOrderItem> items) {
 
-    /** Bean Validation checks this condition in addition to the components' constraints. */
+    /** Returns whether all items differ. Bean Validation checks this in addition to the components' constraints. */
     @AssertTrue(message = "must not hold the same item twice")
     public boolean isWithoutRepetition() {
         return items == null || itemIds().size() == itemIds().stream().distinct().count();

@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/** A row of the {@code orders} table with its items. The total is always the sum over the items. */
+/** A row of the {@code orders} table with its items. The total always equals the sum over the items. */
 @Entity
 @Table(name = "orders")
 public class Order {
@@ -74,7 +74,7 @@ public class Order {
         sumUp();
     }
 
-    /** Like {@link #add}; 400 if the item does not exist, 409 if the order already contains it. */
+    /** Like {@link #add}, but throws a 400 if the item does not exist, and a 409 if the order already contains it. */
     void addOnce(Item item, int itemId, int quantity) {
         if (item == null) {
             throw Problems.unknownItem(itemId);

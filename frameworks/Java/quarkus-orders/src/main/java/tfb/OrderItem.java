@@ -10,7 +10,7 @@ import jakarta.persistence.ManyToOne;
 import jakarta.persistence.Table;
 import java.math.BigDecimal;
 
-/** A row of the {@code order_item} table: the price is the unit price at the time of the order. */
+/** A row of the {@code order_item} table. The price is the unit price at the time of the order. */
 @Entity
 @Table(name = "order_item")
 @IdClass(OrderItemId.class)

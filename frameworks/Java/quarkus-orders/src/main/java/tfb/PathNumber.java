@@ -1,11 +1,11 @@
 package tfb;
 
-/** Ids in paths. */
+/** Parses ids in paths. */
 final class PathNumber {
 
     private PathNumber() {}
 
-    /** Returns {@code text} as a positive integer, or 0 if {@code text} is no such integer or exceeds {@code most}. */
+    /** Returns {@code text} as an integer, or 0 if it is not an integer from 1 to {@code most}. */
     static long of(String text, long most) {
         if (!text.matches("[0-9]{1,19}")) {
             return 0;

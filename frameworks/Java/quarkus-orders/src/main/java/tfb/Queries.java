@@ -1,6 +1,6 @@
 package tfb;
 
-/** The queries of Hibernate ORM and Hibernate Reactive. */
+/** HQL queries shared by the variants with Hibernate ORM and Hibernate Reactive. */
 final class Queries {
 
     static final String ITEMS = "from Item where id in :ids";
@@ -15,7 +15,7 @@ final class Queries {
     static final String NEWEST = """
             select new tfb.OrderSummary(o.id, o.customer.id, o.card, o.total) from Order o order by o.id desc""";
 
-    /** The foreign key also deletes the items. */
+    /** The foreign key's ON DELETE CASCADE also deletes the order's items. */
     static final String DELETE = "delete from Order where id = :id";
 
     private Queries() {}

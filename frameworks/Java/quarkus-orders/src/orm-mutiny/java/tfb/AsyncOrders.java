@@ -4,7 +4,7 @@ import io.smallrye.mutiny.Uni;
 import jakarta.enterprise.context.ApplicationScoped;
 import java.util.List;
 
-/** Order operations on Hibernate ORM, wrapped in Unis. Blocking code runs on the subscribing worker thread. */
+/** Order operations on Hibernate ORM, wrapped in Unis. The blocking code runs on the worker thread that subscribes. */
 @ApplicationScoped
 class AsyncOrders {
 

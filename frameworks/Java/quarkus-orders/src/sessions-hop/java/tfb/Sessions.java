@@ -12,8 +12,8 @@ import org.hibernate.reactive.mutiny.Mutiny.Session;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 
 /**
- * Sessions of Hibernate Reactive for callers on a worker thread. Sessions need an event loop and a duplicated context
- * that is marked as safe. The result returns to a worker thread.
+ * Sessions of Hibernate Reactive for callers on a worker thread. Sessions run on an event loop, in a duplicated context
+ * that is marked as safe. The result is handed back to a worker thread.
  */
 @ApplicationScoped
 class Sessions {

@@ -15,7 +15,7 @@ final class Draw {
         return ThreadLocalRandom.current().nextInt(1, ROWS + 1);
     }
 
-    /** Draws different ids, because a session reads a row only once. Ascending ids prevent deadlocks between updates. */
+    /** Draws different ids, because a session reads a row only once, in ascending order, to prevent deadlocks. */
     static List<Integer> ids(int count) {
         return ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().boxed().toList();
     }

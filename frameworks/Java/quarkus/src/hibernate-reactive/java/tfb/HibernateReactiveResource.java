@@ -10,7 +10,7 @@ import jakarta.ws.rs.core.MediaType;
 import java.util.List;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 
-/** The tests with a database, on the event loop, with Hibernate Reactive. */
+/** Resources for the tests with a database, on the event loop, with Hibernate Reactive. */
 @Path("/")
 @Produces(MediaType.APPLICATION_JSON)
 public class HibernateReactiveResource {

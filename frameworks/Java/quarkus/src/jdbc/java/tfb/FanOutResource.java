@@ -11,7 +11,7 @@ import jakarta.ws.rs.WebApplicationException;
 import jakarta.ws.rs.core.MediaType;
 import org.eclipse.microprofile.rest.client.inject.RestClient;
 
-/** Makes the calls in sequence. A worker that waited for other workers of its pool could deadlock. */
+/** Makes the calls in sequence, because workers that waited for other workers in the same pool could deadlock. */
 @Path("fan-out")
 @Blocking
 @Produces(MediaType.APPLICATION_JSON)

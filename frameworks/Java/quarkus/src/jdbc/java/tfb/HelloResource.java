@@ -8,7 +8,7 @@ import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 
-/** The tests without a database, on a worker thread. */
+/** Resources for the tests without a database, on worker threads. */
 @Path("/")
 @Blocking
 public class HelloResource {
@@ -27,7 +27,7 @@ public class HelloResource {
         return "Hello, World!";
     }
 
-    /** Simulates a slow remote system. The thread waits. */
+    /** Simulates a slow remote system. The worker thread waits. */
     @GET
     @Path("delay")
     @Produces(MediaType.TEXT_PLAIN)

@@ -13,7 +13,7 @@ final class Failures {
 
     private Failures() {}
 
-    /** Returns 503 and logs at most one line per second. */
+    /** Returns a 503 response, and logs at most one line per second. */
     static Response unavailable(String what, Throwable failure) {
         long second = System.nanoTime() / 1_000_000_000;
         if (LOGGED.getAndSet(second) != second) {

@@ -10,7 +10,7 @@ import jakarta.ws.rs.core.MediaType;
 import java.util.List;
 import org.hibernate.Session;
 
-/** The tests with a database, on a worker thread, with Hibernate ORM. */
+/** Resources for the tests with a database, on worker threads, with Hibernate ORM. */
 @Path("/")
 @Blocking
 @Produces(MediaType.APPLICATION_JSON)

@@ -10,7 +10,7 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.util.List;
 
-/** The tests with a database, on the event loop that received the request. */
+/** Resources for the tests with a database, on the event loop that receives the request. */
 @Path("eventloop")
 @NonBlocking
 @Produces(MediaType.APPLICATION_JSON)

@@ -10,7 +10,7 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.time.Duration;
 
-/** The tests without a database, on the event loop that received the request. */
+/** Resources for the tests without a database, on the event loop that receives the request. */
 @Path("eventloop")
 @NonBlocking
 public class EventLoopHelloResource {
@@ -38,7 +38,7 @@ public class EventLoopHelloResource {
         return ms.value() == 0 ? hello : hello.onItem().delayIt().by(Duration.ofMillis(ms.value()));
     }
 
-    /** An anti-pattern: the sleep blocks the event loop and all of its requests. */
+    /** An anti-pattern: the sleep blocks the event loop and thus all requests on it. */
     @GET
     @Path("delay-blocking")
     @Produces(MediaType.TEXT_PLAIN)

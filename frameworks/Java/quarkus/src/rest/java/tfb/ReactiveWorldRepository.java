@@ -34,13 +34,13 @@ class ReactiveWorldRepository {
         return select(database, ThreadLocalRandom.current().nextInt(1, ROWS + 1));
     }
 
-    /** Returns {@code count} rows, drawn independently. */
+    /** Returns {@code count} random rows, drawn independently, so that rows may repeat. */
     Uni<List<World>> random(int count) {
         int[] ids = ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
         return database.withConnection(connection -> select(connection, ids));
     }
 
-    /** Updates {@code count} different rows. Ascending ids make concurrent updates lock in the same order. */
+    /** Updates {@code count} different rows. Ids ascend, so concurrent updates lock rows in the same order. */
     Uni<List<World>> updateRandom(int count) {
         int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
         return database.withConnection(connection -> select(connection, ids).chain(read -> {

@@ -8,7 +8,7 @@ import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 
-/** The tests without a database, on one virtual thread per request. */
+/** Resources for the tests without a database, on one virtual thread per request. */
 @Path("virtual")
 @RunOnVirtualThread
 public class VirtualHelloResource {

@@ -14,7 +14,7 @@ final class Database {
 
     private Database() {}
 
-    /** Creates the pool, which tries to connect in the background until the database responds. */
+    /** Creates the pool. If the database does not respond, the pool keeps trying to connect in the background. */
     static HikariDataSource open(Settings settings, int connections) {
         HikariConfig config = new HikariConfig();
         config.setJdbcUrl("jdbc:postgresql://%s:%d/%s?sslmode=disable"

@@ -7,7 +7,7 @@ import java.sql.SQLException;
 import java.util.Comparator;
 import java.util.List;
 
-/** The fortunes and an additional fortune, sorted by message. */
+/** The resource /fortunes: the stored fortunes and an additional one, sorted by message. */
 @Path("fortunes")
 public class FortuneResource {
 

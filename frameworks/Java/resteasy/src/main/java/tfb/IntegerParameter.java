@@ -4,8 +4,8 @@ import java.math.BigInteger;
 import java.util.regex.Pattern;
 
 /**
- * An integer in the query string, or empty for other values. JAX-RS creates it from the first value of the parameter
- * with {@link #fromString}.
+ * An integer in the query string; {@code value} is null if the text is not an integer. JAX-RS creates the object from
+ * the parameter's first value with {@link #fromString}.
  */
 public record IntegerParameter(BigInteger value) {
 

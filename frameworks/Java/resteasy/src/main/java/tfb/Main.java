@@ -6,8 +6,8 @@ import com.zaxxer.hikari.HikariDataSource;
 public final class Main {
 
     /**
-     * Number of worker threads per CPU, and of connections per CPU. The numbers are equal, so that no worker waits for a
-     * connection, and no connection is idle while requests wait. README.md has the measurement.
+     * Number of worker threads, and of database connections, per CPU. The numbers are equal, so no worker waits for a
+     * connection, and no connection is idle while requests wait. README.md describes the measurement.
      */
     private static final int WORKERS_PER_CPU = 8;
 

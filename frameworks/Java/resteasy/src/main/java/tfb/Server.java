@@ -19,7 +19,7 @@ import org.jboss.resteasy.plugins.server.undertow.UndertowJaxrsServer;
 import org.jboss.resteasy.spi.ResteasyDeployment;
 import org.xnio.Options;
 
-/** Serves the JAX-RS resources with RESTEasy's servlet in Undertow. I/O threads parse; worker threads handle requests. */
+/** Runs RESTEasy's servlet in Undertow. I/O threads parse requests, and worker threads handle them. */
 final class Server {
 
     private static final int MAX_HEADER_BYTES = 16 * 1024;
@@ -42,10 +42,10 @@ final class Server {
                 .setIoThreads(Runtime.getRuntime().availableProcessors())
                 .setWorkerThreads(workers)
                 .setSocketOption(Options.BACKLOG, BACKLOG)
-                // Undertow's default pool keeps only four buffers per thread and allocates, clears and frees the others.
+                // Undertow's default pool keeps only four buffers per thread and reallocates all others each time.
                 .setByteBufferPool(new DefaultByteBufferPool(true, BUFFER_BYTES, POOLED_BUFFERS, BUFFERS_OF_A_THREAD))
                 .setServerOption(UndertowOptions.MAX_HEADER_SIZE, MAX_HEADER_BYTES)
-                // HTTP/1.1 connections are persistent without a header.
+                // HTTP/1.1 connections are persistent by default, so the header is unnecessary.
                 .setServerOption(UndertowOptions.ALWAYS_SET_KEEP_ALIVE, false));
         return server;
     }
@@ -80,7 +80,7 @@ final class Server {
                 .addInitialHandlerChainWrapper(this::outermost);
     }
 
-    /** Creates a servlet for resources that never block. It runs on the I/O thread that read the request. */
+    /** Creates a servlet for resources that never block; it runs on the I/O thread that reads the request. */
     private static ServletInfo withoutWorker(ServletInfo resteasy) {
         return Servlets.servlet("NonBlocking", resteasy.getServletClass())
                 .setLoadOnStartup(1)

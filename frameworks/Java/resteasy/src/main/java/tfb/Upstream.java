@@ -14,7 +14,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import java.util.stream.Stream;
 
-/** The upstream of /fan-out, with persistent connections. */
+/** A client for the upstream of /fan-out, with persistent connections. */
 public final class Upstream {
 
     private static final Duration PATIENCE = Duration.ofSeconds(5);

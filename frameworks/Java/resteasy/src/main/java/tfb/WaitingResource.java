@@ -10,7 +10,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutorService;
 
-/** The tests that wait. Blocking code runs on virtual threads, so that worker threads do not wait. */
+/** Resources for the tests that wait. Blocking code runs on virtual threads, so no worker thread waits. */
 @Path("/")
 public class WaitingResource {
 

@@ -6,7 +6,7 @@ import java.sql.SQLException;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 
-/** A cache of rows from a table that is never updated, so that no row becomes stale. */
+/** A cache of rows from a table that is never updated, so cached rows never become stale. */
 public final class WorldCache {
 
     private final Cache<Integer, World> cache = Caffeine.newBuilder().maximumSize(WorldRepository.ROWS).build();
@@ -16,7 +16,7 @@ public final class WorldCache {
         this.worlds = worlds;
     }
 
-    /** Returns {@code count} rows, drawn independently, after reading rows that are missing from the cache. */
+    /** Returns {@code count} random rows, drawn independently, after reading rows that are missing from the cache. */
     World[] random(int count) throws SQLException {
         int[] ids = WorldRepository.randomIds(count);
         World[] rows = new World[count];

@@ -7,7 +7,7 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.sql.SQLException;
 
-/** Serves single query, multiple queries, updates and cached queries. */
+/** The resources /db, /queries, /updates and /cached-queries. */
 @Path("/")
 @Produces(MediaType.APPLICATION_JSON)
 public class WorldResource {

@@ -4,6 +4,6 @@ import jakarta.validation.constraints.Max;
 import jakarta.validation.constraints.Min;
 import jakarta.validation.constraints.NotNull;
 
-/** The body that adds an item to an order: the number of pieces. */
+/** The request body for adding an item to an order: the quantity. */
 record Amount(@NotNull @Min(1) @Max(100) Integer quantity) {
 }

@@ -3,6 +3,6 @@ package tfb;
 import jakarta.validation.constraints.NotNull;
 import jakarta.validation.constraints.Pattern;
 
-/** The new payment card of an order. */
+/** The request body for changing an order's payment card. */
 record CardChange(@NotNull @Pattern(regexp = NewOrder.CARD) String card) {
 }

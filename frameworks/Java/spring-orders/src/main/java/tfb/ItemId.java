@@ -1,6 +1,6 @@
 package tfb;
 
-/** The id of an item in a path: digits only, 32 bits. */
+/** An item's id in a path, which consists of digits only and fits into 32 bits. */
 record ItemId(int value) {
 
     public static ItemId valueOf(String text) {

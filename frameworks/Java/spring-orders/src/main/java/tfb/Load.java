@@ -4,6 +4,6 @@ import jakarta.validation.constraints.Max;
 import jakarta.validation.constraints.Min;
 import jakarta.validation.constraints.NotNull;
 
-/** Number of orders that a data load creates. */
+/** The request body for a data load: the number of orders to create. */
 record Load(@NotNull @Min(1) @Max(1000) Integer orders) {
 }

@@ -10,7 +10,7 @@ import jakarta.validation.constraints.Size;
 import java.util.List;
 import java.util.Objects;
 
-/** The body of a new order. */
+/** The request body for creating an order. */
 record NewOrder(
         @NotNull Integer customerId,
         @NotNull @Pattern(regexp = CARD) String card,

@@ -14,15 +14,15 @@ interface OrderRepository extends JpaRepository<Order, Long> {
 
     List<OrderSummary> findAllByOrderByIdDesc(Limit limit);
 
-    /** Reads the order with one join, so that total and items are consistent. */
+    /** Reads the order and its items with one join, so they are consistent. */
     @EntityGraph(attributePaths = "items")
     Optional<Order> findWithItemsById(long id);
 
-    /** Locks the order against other transactions. Its items are read lazily afterwards. */
+    /** Locks the order's row until the transaction ends. The items are read lazily afterwards. */
     @Lock(LockModeType.PESSIMISTIC_WRITE)
     Optional<Order> findLockedById(long id);
 
-    /** Returns the number of deleted orders. The foreign key also deletes their items. */
+    /** Returns the number of deleted orders. The foreign key's ON DELETE CASCADE also deletes their items. */
     @Modifying
     @Query("delete from Order o where o.id = :id")
     int deleteOne(long id);

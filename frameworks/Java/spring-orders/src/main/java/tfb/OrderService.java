@@ -43,7 +43,7 @@ class OrderService {
         return OrderView.of(orders.save(order));
     }
 
-    /** Creates this number of orders with one item each. */
+    /** Creates {@code count} orders with one item each. */
     void load(int count) {
         Map<Integer, Item> found = items(IntStream.rangeClosed(1, Math.min(count, SEEDED)).boxed().toList());
         orders.saveAll(IntStream.range(0, count).mapToObj(k -> {

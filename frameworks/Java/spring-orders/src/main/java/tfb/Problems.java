@@ -62,7 +62,7 @@ class Problems extends ResponseEntityExceptionHandler {
         return super.handleTypeMismatch(mismatch, headers, status, request);
     }
 
-    /** Adds the default type, which Spring omits. */
+    /** Adds the default type (about:blank), which Spring omits. */
     @Override
     protected ResponseEntity<Object> createResponseEntity(Object body, HttpHeaders headers, HttpStatusCode status,
             WebRequest request) {

@@ -7,7 +7,7 @@ import tools.jackson.databind.cfg.CoercionInputShape;
 import tools.jackson.databind.json.JsonMapper;
 import tools.jackson.databind.type.LogicalType;
 
-/** Rejects numbers as card, because Jackson would convert them to strings. */
+/** Rejects card numbers that are JSON numbers, which Jackson would otherwise convert to strings. */
 @Component
 class StrictText implements JsonMapperBuilderCustomizer {
 

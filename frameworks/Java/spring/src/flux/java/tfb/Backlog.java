@@ -5,7 +5,7 @@ import org.springframework.boot.reactor.netty.NettyReactiveWebServerFactory;
 import org.springframework.boot.web.server.WebServerFactoryCustomizer;
 import org.springframework.stereotype.Component;
 
-/** Sets a backlog for a thousand simultaneous connections. */
+/** Enlarges the accept backlog, so a thousand clients can connect at the same time. */
 @Component
 class Backlog implements WebServerFactoryCustomizer<NettyReactiveWebServerFactory> {
 

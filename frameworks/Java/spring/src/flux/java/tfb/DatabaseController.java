@@ -9,7 +9,7 @@ import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import reactor.core.publisher.Mono;
 
-/** The tests with a database. */
+/** Handlers for the tests with a database. */
 @RestController
 class DatabaseController {
 

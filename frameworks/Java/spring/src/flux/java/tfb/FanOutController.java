@@ -14,7 +14,7 @@ import reactor.core.publisher.Mono;
 import reactor.netty.http.client.HttpClient;
 import reactor.netty.resources.ConnectionProvider;
 
-/** Makes the calls concurrently without blocking. */
+/** Handles /fan-out. The calls run concurrently, and no thread blocks. */
 @RestController
 class FanOutController {
 

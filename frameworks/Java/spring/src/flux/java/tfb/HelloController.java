@@ -8,7 +8,7 @@ import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import reactor.core.publisher.Mono;
 
-/** The tests without a database. */
+/** Handlers for the tests without a database. */
 @RestController
 class HelloController {
 

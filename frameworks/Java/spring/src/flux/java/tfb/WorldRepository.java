@@ -9,11 +9,11 @@ import org.springframework.stereotype.Repository;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
-/** Access to the {@code world} table. The SELECTs of a request use one connection; one bulk UPDATE writes all rows. */
+/** Access to the {@code world} table. A request's SELECTs share one connection; one bulk UPDATE writes all rows. */
 @Repository
 class WorldRepository {
 
-    /** Maximum number of statements in flight per connection, because the client's queue is limited. */
+    /** Maximum number of statements in flight per connection; more could overflow the client's queue. */
     private static final int PIPELINED = 64;
 
     private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = $1";
@@ -32,7 +32,7 @@ class WorldRepository {
         return database.inConnection(connection -> select(connection, Draw.id()));
     }
 
-    /** Returns {@code count} rows, drawn independently. */
+    /** Returns {@code count} random rows, drawn independently, so that rows may repeat. */
     Flux<World> random(int count) {
         return database.inConnectionMany(connection -> select(connection, Draw.ids(count)));
     }

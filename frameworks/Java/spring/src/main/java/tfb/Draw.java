@@ -18,7 +18,7 @@ final class Draw {
         return ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
     }
 
-    /** Draws different ids in ascending order, so that concurrent updates lock in the same order. */
+    /** Draws different ids in ascending order, so concurrent updates lock rows in the same order. */
     static int[] differentIds(int count) {
         return ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
     }

@@ -7,7 +7,7 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 
-/** The tests with a database. */
+/** Handlers for the tests with a database. */
 @RestController
 class DatabaseController {
 

@@ -15,7 +15,7 @@ import java.util.stream.Stream;
 import org.springframework.stereotype.Service;
 import reactor.core.publisher.Flux;
 
-/** Sums {@code calls} results of the upstream in seven ways. */
+/** Makes {@code calls} calls to the upstream and sums the results, in seven ways. */
 @Service
 class FanOutWays {
 
@@ -72,7 +72,7 @@ class FanOutWays {
         return Flux.range(0, calls).flatMap(call -> upstream.reactiveValue(), calls).reduce(0L, Long::sum).block();
     }
 
-    /** Uses sendAsync of the JDK's HTTP client, and joins the CompletableFutures at the end. */
+    /** Uses sendAsync of the JDK's HTTP client, then joins the CompletableFutures. */
     long sendAsync(int calls) {
         return joined(calls, upstream::futureValue);
     }

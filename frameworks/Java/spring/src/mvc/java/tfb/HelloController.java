@@ -6,7 +6,7 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 
-/** The tests without a database. */
+/** Handlers for the tests without a database. */
 @RestController
 class HelloController {
 

@@ -18,8 +18,8 @@ import reactor.netty.resources.ConnectionProvider;
 
 /**
  * The upstream of /fan-out. RestClient and WebClient share Reactor Netty's client and its connections. The JDK's client is
- * used only asynchronously. If a thread of the common pool blocked on this client, the pool would start an additional
- * thread (ForkJoinPool.ManagedBlocker), and the pool's size would have no effect.
+ * used only asynchronously: if a common-pool thread blocked on it, the pool would start an additional thread
+ * (ForkJoinPool.ManagedBlocker), so the pool's size would have no effect.
  */
 @Component
 class Upstream {
@@ -50,7 +50,7 @@ class Upstream {
         return Long.parseLong(blocking.get().uri(url).retrieve().body(String.class));
     }
 
-    /** Returns the result on subscription. */
+    /** Returns the result; the call starts on subscription. */
     Mono<Long> reactiveValue() {
         return reactive.get().uri(url).retrieve().bodyToMono(String.class).map(Long::valueOf);
     }

@@ -6,7 +6,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.core.RowMapper;
 import org.springframework.stereotype.Repository;
 
-/** Access to the {@code world} table. Each row is read with its own SELECT; one bulk UPDATE writes all rows. */
+/** Access to the {@code world} table. Each row is read with a separate SELECT; one bulk UPDATE writes all rows. */
 @Repository
 class WorldRepository {
 
@@ -27,7 +27,7 @@ class WorldRepository {
         return select(Draw.id());
     }
 
-    /** Returns {@code count} rows, drawn independently. */
+    /** Returns {@code count} random rows, drawn independently, so that rows may repeat. */
     List<World> random(int count) {
         return Arrays.stream(Draw.ids(count)).mapToObj(this::select).toList();
     }

@@ -2,7 +2,7 @@ package tfb;
 
 import java.util.List;
 
-/** The body of a new order. */
+/** The request body for creating an order. */
 record NewOrder(int customerId, String card, List<Item> items) {
 
     record Item(int itemId, int quantity) {

@@ -15,7 +15,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
-/** Orders in PostgreSQL. An order's row is locked before its items change, so that the total is always consistent. */
+/** Access to orders in PostgreSQL. An order's row is locked before its items change, so the total stays consistent. */
 final class OrderRepository {
 
     private static final String LOADED_CARD = "4111111111111111";
@@ -41,7 +41,7 @@ final class OrderRepository {
             UPDATE orders
             SET total = (SELECT coalesce(sum(quantity * price), 0) FROM order_item WHERE order_id = $1) WHERE id = $1""";
     private static final String DELETE_ITEM = "DELETE FROM order_item WHERE order_id = $1 AND item_id = $2";
-    /** The foreign key also deletes the items. */
+    /** The foreign key's ON DELETE CASCADE also deletes the order's items. */
     private static final String DELETE_ORDER = "DELETE FROM orders WHERE id = $1";
     /** Order k belongs to customer 1 + k mod 1000 and contains the item with the same number. */
     private static final String LOAD = """
@@ -142,7 +142,7 @@ final class OrderRepository {
         });
     }
 
-    /** Locks the order against other transactions. */
+    /** Locks the order's row until the transaction ends. */
     private static Future<Void> lock(SqlClient client, long id) {
         return execute(client, LOCK_ORDER, Tuple.of(id)).compose(locked -> some(locked, 404, noOrder(id)));
     }

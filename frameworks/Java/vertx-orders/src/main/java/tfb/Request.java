@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.function.IntPredicate;
 import java.util.regex.Pattern;
 
-/** Parses requests. Invalid bodies cause 400, and invalid path segments 404. */
+/** Parses requests. Throws a 400 for invalid bodies, and a 404 for invalid path segments. */
 final class Request {
 
     private static final Pattern CARD = Pattern.compile("[0-9]{12,19}");
@@ -47,7 +47,7 @@ final class Request {
         return quantity(body(ctx));
     }
 
-    /** Number of orders that a data load creates. */
+    /** Returns the number of orders that a data load is to create. */
     static int orders(RoutingContext ctx) {
         return integer(body(ctx), "orders", within(MAX_LOADED), "1 to " + MAX_LOADED);
     }

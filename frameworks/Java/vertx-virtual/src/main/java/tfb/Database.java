@@ -10,8 +10,8 @@ import io.vertx.sqlclient.RowSet;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A verticle's database connection. Queries are pipelined, and a lost connection is reopened. Queries fail until the
- * connection has been opened for the first time.
+ * A verticle's database connection. Queries are pipelined, and a lost connection is reopened. Until the connection is
+ * first established, queries fail.
  */
 final class Database {
 
@@ -37,7 +37,7 @@ final class Database {
                 .setPipeliningLimit(PIPELINING_LIMIT);
     }
 
-    /** Completes after the first attempt, successful or not, or after 3 s. Failed attempts are repeated every second. */
+    /** Connects, retrying every second. The future succeeds after the first attempt (even if it fails) or after 3 s. */
     Future<Void> open() {
         return PgConnection.connect(vertx, options)
                 .onSuccess(opened -> {
@@ -59,7 +59,7 @@ final class Database {
         return connection == null ? Future.succeededFuture() : connection.close();
     }
 
-    /** Returns a statement that the client prepares on first use and caches. */
+    /** Returns a statement, which the client prepares on first use and caches. */
     PreparedQuery<RowSet<Row>> query(String sql) {
         if (connection == null) {
             throw new IllegalStateException("no connection to the database yet");

@@ -12,7 +12,7 @@ import io.vertx.ext.web.client.WebClientOptions;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** Makes the calls concurrently. The virtual thread waits for all of them. */
+/** Handles /fan-out. The calls run concurrently, and the request's virtual thread waits for all of them. */
 final class FanOutHandler implements Handler<RoutingContext> {
 
     private static final int CONNECTIONS = 2000;

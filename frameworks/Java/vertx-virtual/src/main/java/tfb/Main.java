@@ -9,7 +9,7 @@ import io.vertx.core.transport.Transport;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Deploys one verticle per CPU, whose handlers run on virtual threads, and stops them on SIGTERM. */
+/** Deploys one verticle per CPU, with handlers on virtual threads, and stops the verticles on SIGTERM. */
 public final class Main {
 
     private static final System.Logger LOG = System.getLogger(Main.class.getName());

@@ -2,7 +2,7 @@ package tfb;
 
 import io.vertx.ext.web.RoutingContext;
 
-/** Serves single query, multiple queries and updates. */
+/** Handlers for /db, /queries and /updates. */
 final class WorldHandlers {
 
     private final WorldRepository worlds;

@@ -8,7 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Access to the {@code world} table. Each row is read with its own pipelined SELECT; one bulk UPDATE writes all rows. */
+/** Access to the {@code world} table. Each row is read with a pipelined SELECT; one bulk UPDATE writes all rows. */
 final class WorldRepository {
 
     private static final int ROWS = 10_000;
@@ -30,12 +30,12 @@ final class WorldRepository {
         return select(ThreadLocalRandom.current().nextInt(1, ROWS + 1)).await();
     }
 
-    /** Returns {@code count} rows, drawn independently. */
+    /** Returns {@code count} random rows, drawn independently, so that rows may repeat. */
     List<World> random(int count) {
         return select(ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray());
     }
 
-    /** Updates {@code count} different rows. Ascending ids make concurrent updates lock in the same order. */
+    /** Updates {@code count} different rows. Ids ascend, so concurrent updates lock rows in the same order. */
     List<World> updateRandom(int count) {
         int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
         List<World> changed = select(ids).stream().map(WorldRepository::withOtherNumber).toList();
@@ -47,7 +47,7 @@ final class WorldRepository {
         return database.query(SELECT).execute(Tuple.of(id)).map(WorldRepository::world);
     }
 
-    /** Sends all queries before waiting for results. */
+    /** Reads the rows, sending all queries before waiting for results. */
     private List<World> select(int[] ids) {
         List<Future<World>> worlds = Arrays.stream(ids).mapToObj(this::select).toList();
         return Future.all(worlds).map(all -> all.<World>list()).await();

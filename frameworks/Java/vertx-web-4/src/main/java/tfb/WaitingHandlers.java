@@ -10,7 +10,7 @@ import io.vertx.ext.web.codec.BodyCodec;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The tests that wait for a timer or for another service. */
+/** Handlers for the tests that wait: delay for a timer, fan-out for another service. */
 final class WaitingHandlers {
 
     private static final int CONNECTIONS = 512;

@@ -6,7 +6,7 @@ import io.vertx.core.Future;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 
-/** A cache of rows from a table that is never updated, so that no row becomes stale. */
+/** A cache of rows from a table that is never updated, so cached rows never become stale. */
 final class WorldCache {
 
     private final Cache<Integer, World> cache = Caffeine.newBuilder().maximumSize(WorldRepository.ROWS).build();
@@ -16,7 +16,7 @@ final class WorldCache {
         select = new WorldSelect(database, "\"World\"");
     }
 
-    /** Returns {@code count} rows, drawn independently, after reading rows that are missing from the cache. */
+    /** Returns {@code count} random rows, drawn independently, after reading rows that are missing from the cache. */
     Future<World[]> random(int count) {
         int[] ids = WorldRepository.randomIds(count);
         World[] worlds = new World[count];

@@ -9,7 +9,7 @@ import io.vertx.sqlclient.RowSet;
 import io.vertx.sqlclient.Tuple;
 import java.util.NoSuchElementException;
 
-/** Reads rows of world or a similar table by id, with one pipelined SELECT per row. */
+/** Reads rows of the table world, or of its copy, by id, with one pipelined SELECT per row. */
 final class WorldSelect {
 
     private final Database.Statement select;
@@ -22,7 +22,7 @@ final class WorldSelect {
         return select.execute(Tuple.of(id)).map(WorldSelect::world);
     }
 
-    /** Returns the rows in the order of ids. Results on a connection arrive in the order of queries. */
+    /** Returns the rows in the order of {@code ids}, because a connection returns results in the order of queries. */
     Future<World[]> all(int[] ids) {
         Collector collector = new Collector(ids.length);
         for (int id : ids) {

@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** The single connection of an event loop. Queries are pipelined, and a lost connection is reopened. */
+/** An event loop's single database connection. Queries are pipelined, and a lost connection is reopened. */
 final class Database {
 
     private static final System.Logger LOG = System.getLogger(Database.class.getName());
@@ -39,7 +39,7 @@ final class Database {
                 .setPipeliningLimit(PIPELINING_LIMIT);
     }
 
-    /** Returns a statement that is prepared on first use on each connection. Queries fail without a connection. */
+    /** Returns a statement that is prepared when it is first used on a connection. Without a connection, it fails. */
     Statement statement(String sql) {
         Statement statement = new Statement(sql);
         if (connection != null) {
@@ -49,7 +49,7 @@ final class Database {
         return statement;
     }
 
-    /** Connects, and repeats failed attempts every second. The future succeeds after the first attempt or after 3 s. */
+    /** Connects, retrying every second. The future succeeds after the first attempt (even if it fails) or after 3 s. */
     Future<Void> connect() {
         return PgConnection.connect(vertx, options).onSuccess(this::use).onFailure(failure -> {
             LOG.log(System.Logger.Level.ERROR, "PostgreSQL at {0}:{1,number,#}: {2}",

@@ -7,7 +7,7 @@ import io.vertx.ext.web.RoutingContext;
 import java.util.Comparator;
 import java.util.List;
 
-/** The fortunes and an additional fortune, sorted by message. */
+/** Responds with the stored fortunes and an additional one, sorted by message. */
 final class FortuneHandler implements Handler<RoutingContext> {
 
     private static final CharSequence TEXT_HTML = HttpHeaders.createOptimized("text/html; charset=utf-8");

@@ -4,7 +4,7 @@ import io.vertx.ext.web.RoutingContext;
 import java.math.BigInteger;
 import java.util.regex.Pattern;
 
-/** An integer in the query string, clamped to a range; other values become the default value. */
+/** An integer parameter of the query string: integers are clamped to a range, and other values become the default. */
 record IntegerParameter(String name, int defaultValue, int min, int max) {
 
     static final IntegerParameter QUERIES = new IntegerParameter("queries", 1, 1, 500);
@@ -15,7 +15,7 @@ record IntegerParameter(String name, int defaultValue, int min, int max) {
     static final IntegerParameter ITEMS = new IntegerParameter("count", 0, 0, 50);
     static final IntegerParameter MULTIPLIER = new IntegerParameter("m", 1, 1, 1_000_000);
 
-    private static final int LONGEST_INT = 9;  // number of digits that always fit
+    private static final int LONGEST_INT = 9;  // an int can hold any number with this many digits
     private static final Pattern INTEGER = Pattern.compile("-?[0-9]+");
 
     int of(RoutingContext ctx) {

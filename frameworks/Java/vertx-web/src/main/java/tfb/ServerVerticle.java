@@ -22,12 +22,14 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/** The server of one event loop: HTTP server, routes and database connection. */
+/** The server on one event loop: HTTP server, routes and database connection. */
 final class ServerVerticle extends VerticleBase {
 
     private static final System.Logger LOG = System.getLogger(ServerVerticle.class.getName());
     private static final int BACKLOG = 4096;
     private static final int STOP_SECONDS = 3;
+    /** How long the size and the time of a file may be outdated. */
+    private static final long FILE_MILLIS = 500;
     private static final CharSequence SERVER = HttpHeaders.createOptimized("Vert.x-Web");
     private static final DateTimeFormatter HTTP_DATE =
             DateTimeFormatter.ofPattern("EEE, dd MMM yyyy HH:mm:ss 'GMT'", Locale.ENGLISH);
@@ -109,9 +111,13 @@ final class ServerVerticle extends VerticleBase {
         get(router, "/json/:count").handler(new ItemsHandler(settings.dataSet()));
         router.post("/upload").handler(UploadHandler::count);
         if (settings.folder() != null) {
-            get(router, "/static/*").handler(StaticHandler.create(FileSystemAccess.ROOT, settings.folder())
-                    .setCachingEnabled(false)
-                    .setIncludeHidden(false));
+            // Without this header, Vert.x would compress the file for each response.
+            get(router, "/static/*").handler(ctx -> {
+                ctx.response().putHeader(HttpHeaders.CONTENT_ENCODING, HttpHeaders.IDENTITY);
+                ctx.next();
+            }).handler(StaticHandler.create(FileSystemAccess.ROOT, settings.folder())
+                    .setFilesReadOnly(false)
+                    .setCacheEntryTimeout(FILE_MILLIS));
         }
         router.errorHandler(500, this::failed);
         return router;

@@ -2,7 +2,7 @@ package tfb;
 
 import io.vertx.ext.web.RoutingContext;
 
-/** Serves single query, multiple queries, updates and cached queries. */
+/** Handlers for /db, /queries, /updates and /cached-queries. */
 final class WorldHandlers {
 
     private final WorldRepository worlds;

@@ -7,7 +7,7 @@ import io.vertx.sqlclient.Tuple;
 import java.util.Arrays;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Access to the {@code world} table. Each row is read with its own pipelined SELECT; one bulk UPDATE writes all rows. */
+/** Access to the {@code world} table. Each row is read with a pipelined SELECT; one bulk UPDATE writes all rows. */
 final class WorldRepository {
 
     static final int ROWS = 10_000;
@@ -30,12 +30,12 @@ final class WorldRepository {
         return select.one(randomId());
     }
 
-    /** Returns {@code count} rows, drawn independently. */
+    /** Returns {@code count} random rows, drawn independently, so that rows may repeat. */
     Future<World[]> random(int count) {
         return select.all(randomIds(count));
     }
 
-    /** Updates {@code count} different rows. Ascending ids make concurrent updates lock in the same order. */
+    /** Updates {@code count} different rows. Ids ascend, so concurrent updates lock rows in the same order. */
     Future<World[]> updateRandom(int count) {
         return select.all(distinctIds(count)).compose(read -> {
             World[] changed = new World[read.length];

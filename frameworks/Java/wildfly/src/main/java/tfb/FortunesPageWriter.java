@@ -10,7 +10,7 @@ import java.io.OutputStream;
 import java.lang.annotation.Annotation;
 import java.lang.reflect.Type;
 
-/** Writes a page of fortunes to the response, without building the page as a string. */
+/** Writes the fortunes page directly to the response, without building a string first. */
 @Provider
 @Produces(MediaType.TEXT_HTML)
 public final class FortunesPageWriter implements MessageBodyWriter<FortunesPage> {

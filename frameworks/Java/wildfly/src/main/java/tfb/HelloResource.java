@@ -7,7 +7,7 @@ import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 
-/** The tests without a database. */
+/** Resources for the tests without a database. */
 @Path("/")
 public class HelloResource {
 
