@@ -2,6 +2,7 @@
 
 from harness.plan.testtypes import RequestBatch, TestType
 from harness.plugins import Extensions
+from harness.records.loads import Load, keeps_connections
 
 _CORE_TEST_TYPES = (
     TestType(  # returns a small object
@@ -94,6 +95,12 @@ TEST_TYPES: dict[str, TestType] = {
     **{test_type.name: test_type for test_type in _CORE_TEST_TYPES},
     **Extensions[TestType]("test_types").load_all(),
 }
+
+
+def supported_by_all(test_type: str, load: Load) -> bool:
+    """Return whether every load generator supports the load. wrk supports only HTTP/1.1 with kept connections."""
+    kind = TEST_TYPES.get(test_type)
+    return keeps_connections(load) and (kind is None or kind.protocol == "http1")
 
 
 def footnote(test_type: str) -> str:
