@@ -15,7 +15,8 @@ from harness.experiment.steps import Cell, Measure, Process, Warm
 from harness.host import ownership
 from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_clock_offset
 from harness.plan.profile import Profile
-from harness.records.loads import ClosedLoop, Load, Scenario, keeps_connections
+from harness.plan.testtypes.registry import supported_by_all
+from harness.records.loads import ClosedLoop, Scenario
 from harness.records.trial_record import TrialEvidence
 from harness.runtime import Runtime, endpoint_of
 from harness.verify.checks.registry import draw_requests
@@ -53,11 +54,11 @@ class LoadExecutor:
         self.progress.load(step.cell, "warm-up")
         with ownership.make_scratch_folder("tfb-load-") as folder:
             run = self._make_run(running, step.cell, step.seconds, seed=self._loads + 1)
-            return self._observe(running, step.cell, self._choose_generator(step.cell.load), run, folder)
+            return self._observe(running, step.cell, self._choose_generator(step.cell), run, folder)
 
     def measure(self, running: RunningProcess, step: Measure) -> MeasuredLoad:
         """Run a load and check a sample of the responses. Repeat the load if the system clock was set meanwhile."""
-        generator = self._witness() if step.purpose == "witness" else self._choose_generator(step.cell.load)
+        generator = self._witness() if step.purpose == "witness" else self._choose_generator(step.cell)
         self.progress.load(step.cell, "measure")
         for repetitions_left in reversed(range(1 + MAX_CLOCK_JUMPS)):
             offset = wall_clock_offset(self.clock)
@@ -72,10 +73,10 @@ class LoadExecutor:
         """Return the other running processes, which should be idle while ``running`` is under load."""
         return [other for other in self.running.values() if other is not running]
 
-    def _choose_generator(self, load: Load) -> LoadGenerator:
+    def _choose_generator(self, cell: Cell) -> LoadGenerator:
         """Return the profile's generator if it supports the load, otherwise the other generator."""
         main = self.generators[self.profile.generator]
-        return main if keeps_connections(load) or main.name == "loadgen" else self._witness()
+        return main if supported_by_all(cell.test_type, cell.load) or main.name == "loadgen" else self._witness()
 
     def _witness(self) -> LoadGenerator:
         """Return the independent witness, which is the generator that the profile does not select."""

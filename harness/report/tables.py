@@ -234,8 +234,9 @@ def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iter
                 "factor",
                 orders.capacities,
             )
-    if ranking.overall:
-        yield _overall_table(ranking)
+    for name, scores in (("overall", ranking.overall), *ranking.groups.items()):
+        if scores:
+            yield _score_table(ranking, name, scores)
 
 
 def separate_common_remarks(tables: Iterable[TextTable]) -> tuple[list[TextTable], list[str]]:
@@ -364,7 +365,7 @@ def _scenario_table(title: str, scenario_rows: Sequence[ScenarioRow], *, ranked:
     )
 
 
-def _overall_table(ranking: Ranking) -> TextTable:
+def _score_table(ranking: Ranking, name: str, scores: Sequence[Score]) -> TextTable:
     def of(score: Score, quantity: str) -> Standing | None:
         return score.cpu if quantity == "cpu" else score.throughput
 
@@ -374,10 +375,10 @@ def _overall_table(ranking: Ranking) -> TextTable:
 
     leading, second = ("cpu", "throughput") if ranking.leading == "cpu" else ("throughput", "cpu")
     headers = {"cpu": "by CPU per request", "throughput": "by req/s"}
-    ordered = sort_by_position(ranking.overall, lambda score: of(score, leading))
+    ordered = sort_by_position(scores, lambda score: of(score, leading))
     rows: TableRows[Score] = TableRows(ordered, lambda score: of(score, leading))
     return rows.table(
-        f"overall: geometric mean of ratios to {ranking.reference}, more is better",
+        f"{name}: geometric mean of ratios to {ranking.reference}, more is better",
         *rows.ranks(),
         rows.column("implementation", lambda score: score.implementation),
         rows.column(headers[leading], lambda score: figure(score, leading)),

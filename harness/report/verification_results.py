@@ -16,7 +16,7 @@ from harness.records.verification_record import WHOLE_SERVER, CheckResult, Outco
 from harness.report.tables import format_count
 
 REQUIREMENTS = "docs/requirements.md"
-_TARGET = re.compile(r"^GET \S+: ")
+_TARGET = re.compile(r"^[A-Z]+ \S+: ")
 _COUNT = re.compile(r" \(and \d+ more like it\)$")
 _NUMBER = re.compile(r"(?!\b[1-5]\d\d\b)\b\d+(?:[.,]\d+)*\b")  # numbers except HTTP status codes
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from harness.plan.profile import ProcessLimits
+from harness.plan.testtypes.registry import group
 from harness.records.loads import Load, Scenario
 from harness.records.run_info import RunInfo
 from harness.records.run_records import ProcessRecord
@@ -119,12 +120,14 @@ def rank(
         for kind, r in test_types.items()
         for row in r.headline.rows
     }
+    scored, groups = _score_parts(test_types)
     return ranking_model.Ranking(
         run_id=info.run_id,
         reference=info.reference,
         leading=leading_quantity(info),
         test_types=test_types,
-        overall=_overall_scores(run, test_types),
+        overall=_overall_scores(run, scored),
+        groups={name: _overall_scores(run, part) for name, part in groups.items()},
         latency=capacity.latency_tables(info, trials, reasons),
         orders=capacity.scenario_results(info, trials, test_types, reasons),
         noise_floor=floor,
@@ -265,6 +268,18 @@ def _latency(cell: CellTrials) -> ranking_model.ClosedLoopLatency | None:
 
 
 # ---- overall ---------------------------------------------------------------------------------------------------------
+
+
+TestTypeRankings = Mapping[str, ranking_model.TestTypeRanking]
+
+
+def _score_parts(test_types: TestTypeRankings) -> tuple[TestTypeRankings, Mapping[str, TestTypeRankings]]:
+    """Return the test types of the overall score, and those of each group. A run of groups alone has only one score."""
+    parts: dict[str, dict[str, ranking_model.TestTypeRanking]] = {}
+    for kind, ranking in test_types.items():
+        parts.setdefault(group(kind), {})[kind] = ranking
+    scored = parts.pop("", {})
+    return (scored, parts) if scored else (test_types, {})
 
 
 def _overall_scores(

@@ -222,6 +222,7 @@ class Ranking(Record):
     leading: Quantity = "throughput"  # metric by which the summary orders implementations
     test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)  # test type -> ranking
     overall: tuple[Score, ...] = ()  # overall scores, best first
+    groups: dict[str, tuple[Score, ...]] = Field(default_factory=dict)  # group of test types -> scores, best first
     latency: dict[str, LatencyTable] = Field(default_factory=dict)  # test type -> table, for loads at given rates
     orders: ScenarioResults | None = None  # results of a scenario; None for a run without a scenario
     noise_floor: NoiseFloor | None = None  # noise floor of the machine; None if unknown

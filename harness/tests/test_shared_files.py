@@ -10,8 +10,12 @@ from harness.paths import REPOSITORY
 FRAMEWORKS = REPOSITORY / "frameworks"
 VERTX = ("Java/vertx-web", "Java/vertx-web-4")
 BLOCKING = ("Java/resteasy", "Java/wildfly")
-RECORDS = ("helidon", "quarkus", "resteasy", "spring", "vertx-virtual", "vertx-web", "vertx-web-4", "wildfly")
+VERTX_NAMES = ("vertx-virtual", "vertx-web", "vertx-web-4")
+RECORDS = ("helidon", "micronaut", "quarkus", "resteasy", "spring", *VERTX_NAMES, "wildfly")
 NODE = ("JavaScript/express", "JavaScript/fastify")
+GO = ("Go/fiber", "Go/gin", "Go/net-http")
+PYTHON = ("Python/django", "Python/fastapi", "Python/starlette")
+RUST = ("Rust/actix-web", "Rust/axum", "Rust/ntex")
 # File name -> folders whose copies must be identical.
 SHARED = {
     "FanOut.java": [f"Java/{name}" for name in RECORDS],
@@ -19,22 +23,39 @@ SHARED = {
     # In Quarkus, these classes are entities of an object mapper instead.
     "Fortune.java": [f"Java/{name}" for name in RECORDS if name != "quarkus"],
     "World.java": [f"Java/{name}" for name in RECORDS if name != "quarkus"],
-    "FortunesPage.java": ["Java/helidon", "Java/vertx-virtual", *VERTX, *BLOCKING],
+    "FortunesPage.java": ["Java/helidon", "Java/micronaut", "Java/vertx-virtual", *VERTX, *BLOCKING],
+    "FortuneRepository.java": ["Java/helidon", "Java/micronaut", "Java/resteasy"],
+    "IntegerParameter.java": [f"Java/{name}" for name in ("helidon", "micronaut", "quarkus", "spring", "wildfly")],
+    "WorldRepository.java": ["Java/helidon", "Java/micronaut"],
     "FortunesPageWriter.java": BLOCKING,
     "BufferOutput.java": ["Java/vertx-virtual", *VERTX],
-    "fortunes.mustache": ["Java/helidon", "Java/spring", "Java/vertx-virtual", *VERTX, *BLOCKING],
+    "fortunes.mustache": [
+        *("Java/helidon", "Java/micronaut", "Java/spring", "Java/vertx-virtual"),
+        *VERTX,
+        *BLOCKING,
+    ],
+    "java.args": ["Java/helidon", "Java/micronaut", "Kotlin/ktor"],
     "fortunes.eta": ["JavaScript/es4x", *NODE],
     "server.js": NODE,
     "start.sh": [*NODE, "JavaScript/express-orders"],
-    ".npmrc": ["JavaScript/es4x", *NODE, "JavaScript/express-orders"],
-    "rustfmt.toml": ["Rust/axum", "Rust/floor"],
+    ".npmrc": ["JavaScript/es4x", *NODE, "JavaScript/express-orders", "TypeScript/hono"],
+    "rustfmt.toml": [*RUST, "Rust/floor"],
+    **dict.fromkeys(("database.rs", "random.rs", "upstream.rs", "templates/fortunes.html"), RUST),
+    **dict.fromkeys(("cache.go", "database.go", "outages.go", "random.go", "upstream.go"), GO),
+    "fortunes.html": GO,
+    "settings.go": ("Go/fiber", "Go/gin"),
+    "settings.rs": ("Rust/actix-web", "Rust/ntex"),
+    "database.py": ["Python/fastapi", "Python/starlette"],
+    **dict.fromkeys(("build.sh", "draws.py"), PYTHON),
 }
 # vertx-web-4's README explains why these files differ from vertx-web's. All other Java files are identical.
 DIFFERENT = {"Main.java", "ServerVerticle.java", "WorldSelect.java", "WaitingHandlers.java"}
 
 
 def only_copy(folder: str, name: str) -> Path:
-    (path,) = (path for path in (FRAMEWORKS / folder).rglob(name) if not {"target", "node_modules"} & {*path.parts})
+    (path,) = (
+        path for path in (FRAMEWORKS / folder).rglob(name) if not {"target", "node_modules", ".venv"} & {*path.parts}
+    )
     return path
 
 

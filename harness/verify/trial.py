@@ -63,7 +63,7 @@ def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float |
     ``rate`` is the expected number of requests per second, or None if it is unknown.
     """
     rows = load.queries or (SEEDED_FORTUNES if test_type.response_shape == "page" else 1)
-    default_rate = DEFAULT_SERVICE_RATE if test_type.requests else DEFAULT_ROW_RATE / rows
+    default_rate = DEFAULT_SERVICE_RATE if test_type.requests or test_type.draws_requests else DEFAULT_ROW_RATE / rows
     rate = load.rate if isinstance(load, OpenLoop) else rate
     expected = max(1.0, (default_rate if rate is None else rate) * seconds)
     if test_type.writes_database and rate is not None and expected * rows <= MAX_WRITTEN_ROWS:

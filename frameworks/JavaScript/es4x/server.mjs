@@ -28,7 +28,7 @@ const PATIENCE_MS = 3000; // time limit for a database that does not respond
 const MAX_DELAY_MS = 1000;
 const MAX_CALLS = 100;
 
-const { ACCEPT_ENCODING, CONTENT_TYPE, DATE, SERVER, VARY } = HttpHeaders;
+const { ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, DATE, IDENTITY, SERVER, VARY } = HttpHeaders;
 const ES4X = HttpHeaders.createOptimized('ES4X');
 const APPLICATION_JSON = HttpHeaders.createOptimized('application/json');
 const TEXT_PLAIN = HttpHeaders.createOptimized('text/plain');
@@ -131,7 +131,8 @@ router.post('/upload').handler((ctx) => {
 if (process.env.STATIC_DIR) {
   get('/static/*')
     .handler((ctx) => {
-      ctx.response().headers().add(SERVER, ES4X).add(DATE, date);
+      // Without Content-Encoding, Vert.x would compress the file for each response.
+      ctx.response().headers().add(SERVER, ES4X).add(DATE, date).add(CONTENT_ENCODING, IDENTITY);
       ctx.next();
     })
     .handler(

@@ -2,7 +2,8 @@
 
 require 'sequel'
 
-# PostgreSQL with Sequel: prepared statements on a pool that connects on demand.
+# PostgreSQL with Sequel's datasets, on a pool that connects on demand. With prepared statements, pg 1.5.6 once sent a
+# statement that PostgreSQL rejected as an invalid byte sequence.
 module Database
   CONNECTIONS = 8 # per process, one for each thread that puma.rb configures
   DB = Sequel.connect(
@@ -17,28 +18,27 @@ module Database
     connect_timeout: 3,
     test: false
   )
-  SELECT_WORLD = DB[:world].select(:id, Sequel[:randomnumber].as(:randomNumber)).where(id: :$id).prepare(:first, :world)
-  SELECT_FORTUNES = DB[:fortune].select(:id, :message).prepare(:select, :fortunes)
-  UPDATE_WORLDS = DB[
-    'UPDATE world SET randomnumber = new.randomnumber ' \
-    'FROM unnest(?::int[], ?::int[]) AS new (id, randomnumber) WHERE world.id = new.id', :$ids, :$numbers
-  ].prepare(:update, :update)
+  WORLDS = DB[:world].select(:id, Sequel[:randomnumber].as(:randomNumber))
+  FORTUNES = DB[:fortune].select(:id, :message)
+  UPDATE_WORLDS = 'UPDATE world SET randomnumber = new.randomnumber ' \
+                  'FROM unnest(?::int[], ?::int[]) AS new (id, randomnumber) WHERE world.id = new.id'
   CACHE = {} # filled on demand; at most the whole table
 
   module_function
 
-  def world(id) = SELECT_WORLD.call(id: id)
+  def world(id) = WORLDS.first(id: id)
 
   def cached_world(id) = CACHE[id] ||= world(id)
 
-  def fortunes = SELECT_FORTUNES.call
+  def fortunes = FORTUNES.all
 
   # Reads rows, replaces each number with the block's result, and writes all rows in one statement.
   def update(ids)
     DB.synchronize do # one connection for the whole request
       worlds = ids.map { |id| world(id) }
       worlds.each { |world| world[:randomNumber] = yield world[:randomNumber] }
-      UPDATE_WORLDS.call(ids: "{#{ids.join(',')}}", numbers: "{#{worlds.map { |world| world[:randomNumber] }.join(',')}}")
+      numbers = worlds.map { |world| world[:randomNumber] }
+      DB[UPDATE_WORLDS, "{#{ids.join(',')}}", "{#{numbers.join(',')}}"].update
       worlds
     end
   end

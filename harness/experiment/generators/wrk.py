@@ -43,6 +43,8 @@ class Wrk:
         load = run.load
         if not isinstance(load, ClosedLoop):
             raise LoadError(f"wrk supports only closed loops, not {load.label}. Use --generator loadgen")
+        if run.protocol != "http1":
+            raise LoadError(f"wrk supports only HTTP/1.1, not {run.protocol}. Use --generator loadgen")
         if load.close_after:
             raise LoadError(f"wrk keeps connections open, but {load.label} closes them. Use --generator loadgen")
         if any(each.request for each in run.requests):

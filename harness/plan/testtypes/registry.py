@@ -2,6 +2,7 @@
 
 from harness.plan.testtypes import RequestBatch, TestType
 from harness.plugins import Extensions
+from harness.records.loads import Load, keeps_connections
 
 _CORE_TEST_TYPES = (
     TestType(  # returns a small object
@@ -96,6 +97,12 @@ TEST_TYPES: dict[str, TestType] = {
 }
 
 
+def supported_by_all(test_type: str, load: Load) -> bool:
+    """Return whether every load generator supports the load. wrk supports only HTTP/1.1 with kept connections."""
+    kind = TEST_TYPES.get(test_type)
+    return keeps_connections(load) and (kind is None or kind.protocol == "http1")
+
+
 def footnote(test_type: str) -> str:
     """Return the footnote of a test type's tables, or an empty string if the test type is unknown."""
     return TEST_TYPES[test_type].footnote if test_type in TEST_TYPES else ""
@@ -104,6 +111,11 @@ def footnote(test_type: str) -> str:
 def display_name(test_type: str) -> str:
     """Return the title of a test type, or the name itself if there is no title."""
     return (test_type in TEST_TYPES and TEST_TYPES[test_type].title) or test_type
+
+
+def group(test_type: str) -> str:
+    """Return the group of a test type, or an empty string if it belongs to none."""
+    return TEST_TYPES[test_type].group if test_type in TEST_TYPES else ""
 
 
 def ranked_operation(test_type: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import TestType
 from harness.records.loads import Load
 from harness.records.trial_record import TrialEvidence
@@ -19,8 +20,8 @@ from harness.verify.verifier import Verifier
 class FakeTrial(TrialVerification):
     """A trial verification that returns the fake world's findings."""
 
-    def __init__(self, world: FakeWorld, asked: str) -> None:
-        self.world, self.asked = world, asked
+    def __init__(self, world: FakeWorld, asked: str, requests: Sequence[PreparedRequest]) -> None:
+        self.world, self.asked, self.requests = world, asked, requests
         self.sampling = Sampling(share=0.01, max_responses=100, max_bytes=1 << 20)
         self.requests = ()
 
@@ -91,7 +92,7 @@ class FakeVerifier(Verifier):
             f"{context.server.implementation.name} {context.test_type.name} {context.load.label} "
             f"{context.database.name} {context.seconds:g} s {context.rate} {context.seed}"
         )
-        return FakeTrial(self.world, is_selected)
+        return FakeTrial(self.world, is_selected, context.test_type.requests)
 
     def _verdict(self, server: Server, kind: str, process: int, thorough: bool, *, failed: bool) -> VerificationRecord:
         self.world.clock.sleep(self.seconds)

@@ -102,6 +102,8 @@ LOADS: dict[str, LoadRun] = {
     "scenario": PLAYED,
     "scenario, sampled": replace(PLAYED, sampling=SAMPLING),
     "requests of a service": replace(RUN, requests=(MADE, replace(MADE, body=b"", expect=Expect(status=200)))),
+    "HTTP/2": replace(RUN, load=ClosedLoop(connections=16, depth=16), protocol="http2", sampling=SAMPLING),
+    "WebSocket": replace(RUN, load=ClosedLoop(connections=16, depth=16), protocol="websocket", sampling=SAMPLING),
     "requests of a service at a rate": replace(OPEN, requests=(MADE,), sampling=SAMPLING),
 }
 

@@ -1,5 +1,5 @@
-//! A pipelined PostgreSQL connection. Statements do not wait for the results of earlier statements. Each has a separate
-//! Sync. If the connection is lost, the server tries to reconnect every second.
+//! A pipelined PostgreSQL connection. Statements do not wait for the results of earlier statements, and each has a
+//! separate Sync. If the connection is lost, the server tries to reconnect every second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -23,7 +23,7 @@ pub struct World {
     pub random_number: i32,
 }
 
-/// Error for a missing connection or a failed statement.
+/// The error for a missing connection or a failed statement.
 #[derive(Debug, Clone)]
 pub struct Unavailable;
 
@@ -105,7 +105,7 @@ impl Database {
         }
     }
 
-    /// Returns when the connection is closed.
+    /// Connects, and returns when the connection is closed.
     async fn connection(&self, config: &Config) -> Result<(), tokio_postgres::Error> {
         let (client, connection) = config.connect(NoTls).await?;
         let driver = tokio::spawn(connection);

@@ -4,7 +4,7 @@ use std::num::IntErrorKind;
 
 const ROWS: i32 = 10_000;
 
-/// Returns an id or number, uniform over 1..=10000.
+/// Returns an integer, uniform over 1..=10000, for use as an id or a number.
 pub fn row() -> i32 {
     fastrand::i32(1..=ROWS)
 }
@@ -13,7 +13,7 @@ pub fn rows(count: usize) -> Vec<i32> {
     (0..count).map(|_| row()).collect()
 }
 
-/// Returns ascending ids, so that concurrent updates lock rows in the same order and cannot deadlock.
+/// Returns distinct ids in ascending order, so concurrent updates lock rows in the same order and cannot deadlock.
 pub fn distinct_rows(count: usize) -> Vec<i32> {
     let mut ids = Vec::with_capacity(count);
     while ids.len() < count {
@@ -26,7 +26,7 @@ pub fn distinct_rows(count: usize) -> Vec<i32> {
     ids
 }
 
-/// Returns a number uniform over 1..=10000 except `old`, so that a write always changes the row.
+/// Returns a number, uniform over 1..=10000 except `old`, so every write changes the row.
 pub fn other_number(old: i32) -> i32 {
     let drawn = fastrand::i32(1..ROWS);
     if drawn < old { drawn } else { drawn + 1 }

@@ -12,7 +12,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Fails with the name of an invalid variable.
+    /// Reads the settings. An error names the invalid variable.
     pub fn from_environment() -> Result<Self, String> {
         let mut database = tokio_postgres::Config::new();
         database

@@ -1,4 +1,4 @@
-//! The upstream of `/fan-out`.
+//! A client for the upstream of `/fan-out`.
 
 use futures_util::future::try_join_all;
 use std::error::Error;

@@ -300,6 +300,9 @@ export interface Ranking {
     [k: string]: TestTypeRanking;
   };
   overall: Score[];
+  groups: {
+    [k: string]: Score[];
+  };
   latency: {
     [k: string]: LatencyTable;
   };

@@ -47,7 +47,7 @@ def payload_findings(server: PayloadServer, test_type: str) -> Findings:
 def load_findings(server: PayloadServer, test_type: str, seconds: float, seed: int) -> tuple[set[str], int]:
     """Run a load of the test type. Return the checks that failed, and the number of checked responses."""
     kind = TEST_TYPES[test_type]
-    load = kind.fixed_loads[-1].model_copy(update={"connections": 16})
+    load = kind.fixed_loads[-1].model_copy(update={"connections": 24})
     context = TrialContext(
         server=server.as_server(),
         test_type=kind,

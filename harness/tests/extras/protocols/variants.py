@@ -80,7 +80,7 @@ def by_time(self: PayloadServer, request: ReceivedRequest, name: str) -> Reply:
 
 def compressed_anew(self: PayloadServer, request: ReceivedRequest, path: Path) -> tuple[str, bytes]:
     content = self.read(path)
-    return ("gzip", gzip.compress(content, 1)) if self.accepts_gzip(request) else ("", content)
+    return ("gzip", gzip.compress(content, 1, mtime=0)) if self.accepts_gzip(request) else ("", content)
 
 
 VARIANTS = (

@@ -13,7 +13,7 @@ DOCUMENT = REPOSITORY / "docs" / "requirements.md"
 # Rules without a registered check. Trials, validity checks, a second verification or the rule declared.1
 # cover them.
 ELSEWHERE = {"load.1", "load.2", "load.3", "load.4", "order.1", "order.2"}
-PARAGRAPH = re.compile(r"^- \*\*([a-z-]+\.\d+)\*\* (.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL)
+PARAGRAPH = re.compile(r"^- \*\*([a-z0-9-]+\.\d+)\*\* (.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def paragraphs() -> dict[str, str]:

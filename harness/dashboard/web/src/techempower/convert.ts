@@ -61,6 +61,7 @@ export function convert(raw: unknown, id: string): Embedded {
     confidence: 0.95,
     test_types: rankings,
     overall: [],
+    groups: {},
     latency: {},
     orders: null,
     noise_floor: null,

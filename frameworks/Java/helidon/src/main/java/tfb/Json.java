@@ -4,6 +4,10 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.helidon.common.media.type.MediaTypes;
 import io.helidon.webserver.http.ServerResponse;
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.List;
 
 /** Encodes JSON with Jackson directly, because Helidon's Jackson module has no release for this version. */
 final class Json {
@@ -11,6 +15,15 @@ final class Json {
     private static final ObjectMapper MAPPER = new ObjectMapper();
 
     private Json() {}
+
+    /** Reads the data set, a JSON array. Returns null if the name is empty. */
+    static List<Item> readItems(String file) {
+        try {
+            return file.isEmpty() ? null : List.of(MAPPER.readValue(new File(file), Item[].class));
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+    }
 
     static void send(ServerResponse response, Object value) throws JsonProcessingException {
         response.headers().contentType(MediaTypes.APPLICATION_JSON);

@@ -1,5 +1,8 @@
 package tfb;
 
+import io.helidon.common.configurable.Resource;
+import io.helidon.common.pki.Keys;
+import io.helidon.common.tls.Tls;
 import io.helidon.http.Header;
 import io.helidon.http.HeaderNames;
 import io.helidon.http.HeaderValues;
@@ -7,11 +10,15 @@ import io.helidon.http.Method;
 import io.helidon.http.Status;
 import io.helidon.webserver.CloseConnectionException;
 import io.helidon.webserver.WebServer;
+import io.helidon.webserver.WebServerConfig;
 import io.helidon.webserver.http.FilterChain;
 import io.helidon.webserver.http.HttpRouting;
 import io.helidon.webserver.http.RoutingRequest;
 import io.helidon.webserver.http.RoutingResponse;
 import io.helidon.webserver.http.ServerResponse;
+import io.helidon.webserver.staticcontent.FileSystemHandlerConfig;
+import io.helidon.webserver.staticcontent.StaticContentFeature;
+import java.nio.file.Path;
 import java.sql.SQLException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
@@ -28,18 +35,38 @@ public final class Main {
 
     public static void main(String[] args) {
         Settings settings = Settings.fromEnvironment();
-        WebServer.builder()
+        DatabaseService database = new DatabaseService(Database.open(settings));
+        WebServerConfig.Builder server = WebServer.builder()
                 .host(settings.host())
                 .port(settings.port())
                 .backlog(BACKLOG)
-                .routing(routing -> route(routing, settings))
-                .build()
-                .start();
+                .routing(routing -> route(routing, settings, database));
+        if (settings.httpsPort() != 0) {
+            server.putSocket("https", https -> https
+                    .host(settings.host())
+                    .port(settings.httpsPort())
+                    .backlog(BACKLOG)
+                    .tls(tls(settings))
+                    .routing(routing -> route(routing, settings, database)));
+        }
+        server.build().start();
     }
 
-    private static void route(HttpRouting.Builder routing, Settings settings) {
+    private static Tls tls(Settings settings) {
+        Keys keys = Keys.builder()
+                .pem(pem -> pem
+                        .key(Resource.create(Path.of(settings.key())))
+                        .certChain(Resource.create(Path.of(settings.certificate()))))
+                .build();
+        return Tls.builder()
+                .privateKey(keys.privateKey().orElseThrow())
+                .privateKeyCertChain(keys.certChain())
+                .build();
+    }
+
+    private static void route(HttpRouting.Builder routing, Settings settings, DatabaseService database) {
         HelloService hello = new HelloService();
-        DatabaseService database = new DatabaseService(Database.open(settings));
+        PayloadService payloads = new PayloadService(Json.readItems(settings.dataSet()));
         FanOutService fanOut = new FanOutService(settings.upstreamUrl());
         routing.addFilter(Main::everyRequest);
         routing.get("/plaintext", hello::plaintext);
@@ -50,6 +77,12 @@ public final class Main {
         routing.get("/updates", database::updates);
         routing.get("/fortunes", database::fortunes);
         routing.get("/fan-out", fanOut::fanOut);
+        routing.get("/json/{count}", payloads::items);
+        routing.post("/upload", payloads::upload);
+        if (!settings.folder().isEmpty()) {
+            routing.register("/static", StaticContentFeature.createService(
+                    FileSystemHandlerConfig.create(Path.of(settings.folder()))));
+        }
         routing.error(SQLException.class, (request, response, failure) ->
                 unavailable(response, "The database", failure));
         routing.error(ExecutionException.class, (request, response, failure) ->

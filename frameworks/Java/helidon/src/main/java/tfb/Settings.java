@@ -1,9 +1,9 @@
 package tfb;
 
-/** Settings from environment variables: listen address, database, and upstream of /fan-out (may be empty). */
+/** Settings from environment variables. All but listen address and database may be empty or 0. */
 record Settings(
         String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword,
-        String upstreamUrl) {
+        String upstreamUrl, String dataSet, String folder, int httpsPort, String certificate, String key) {
 
     static Settings fromEnvironment() {
         return new Settings(
@@ -14,7 +14,12 @@ record Settings(
                 text("DBNAME", "hello_world"),
                 text("DBUSER", "benchmarkdbuser"),
                 text("DBPASS", "benchmarkdbpass"),
-                text("UPSTREAM_URL", ""));
+                text("UPSTREAM_URL", ""),
+                text("DATASET", ""),
+                text("STATIC_DIR", ""),
+                port("HTTPS_PORT", 0),
+                text("TLS_CERT", ""),
+                text("TLS_KEY", ""));
     }
 
     private static String text(String name, String fallback) {

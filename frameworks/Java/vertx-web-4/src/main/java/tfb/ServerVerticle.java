@@ -117,7 +117,11 @@ final class ServerVerticle extends AbstractVerticle {
         get(router, "/json/:count").handler(new ItemsHandler(settings.dataSet()));
         router.post("/upload").handler(UploadHandler::count);
         if (settings.folder() != null) {
-            get(router, "/static/*").handler(StaticHandler.create(FileSystemAccess.ROOT, settings.folder())
+            // Without this header, Vert.x would compress the file for each response.
+            get(router, "/static/*").handler(ctx -> {
+                ctx.response().putHeader(HttpHeaders.CONTENT_ENCODING, HttpHeaders.IDENTITY);
+                ctx.next();
+            }).handler(StaticHandler.create(FileSystemAccess.ROOT, settings.folder())
                     .setFilesReadOnly(false)
                     .setCacheEntryTimeout(FILE_MILLIS));
         }

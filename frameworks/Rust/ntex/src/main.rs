@@ -1,0 +1,56 @@
+//! The benchmark's tests on ntex. Each usable CPU has a worker with a pipelined PostgreSQL connection.
+
+mod database;
+mod random;
+mod routes;
+mod settings;
+mod upstream;
+
+use std::error::Error;
+
+use moka::future::Cache;
+use ntex::SharedCfg;
+use ntex::http::HttpServiceConfig;
+use ntex::time::Seconds;
+use ntex::web::{App, HttpServer, middleware::DefaultHeaders};
+
+use crate::database::Database;
+use crate::settings::Settings;
+use crate::upstream::Upstream;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const BACKLOG: i32 = 4096;
+const ROWS: u64 = 10_000;
+/// Idle connections stay open longer than a load lasts.
+const KEEP_ALIVE: Seconds = Seconds(300);
+/// Time limit for requests in progress after a stop signal.
+const GRACE: Seconds = Seconds(3);
+
+#[ntex::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let settings = Settings::from_environment()?;
+    let address = (settings.host.clone(), settings.port);
+    let upstream = settings.upstream.as_deref().map(Upstream::new).transpose()?;
+    let cache = Cache::new(ROWS);
+    println!("listening on {}:{}", address.0, address.1);
+    // Each worker calls this function once, on its own runtime. The default is a worker per CPU of the affinity mask.
+    HttpServer::new(async move || {
+        App::new()
+            .middleware(DefaultHeaders::new().header("Server", "ntex"))
+            .state(routes::Context {
+                database: Database::connecting(settings.database.clone()),
+                cache: cache.clone(),
+                upstream: upstream.clone(),
+            })
+            .configure(routes::configure)
+    })
+    .backlog(BACKLOG)
+    .config(SharedCfg::new("tfb").add(HttpServiceConfig::new().set_keepalive(KEEP_ALIVE)))
+    .shutdown_timeout(GRACE)
+    .bind(address)?
+    .run()
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Random ids and numbers, and integer parameters of requests.
+
+use std::num::IntErrorKind;
+
+const ROWS: i32 = 10_000;
+
+/// Returns an integer, uniform over 1..=10000, for use as an id or a number.
+pub fn row() -> i32 {
+    fastrand::i32(1..=ROWS)
+}
+
+pub fn rows(count: usize) -> Vec<i32> {
+    (0..count).map(|_| row()).collect()
+}
+
+/// Returns distinct ids in ascending order, so concurrent updates lock rows in the same order and cannot deadlock.
+pub fn distinct_rows(count: usize) -> Vec<i32> {
+    let mut ids = Vec::with_capacity(count);
+    while ids.len() < count {
+        while ids.len() < count {
+            ids.push(row());
+        }
+        ids.sort_unstable();
+        ids.dedup();
+    }
+    ids
+}
+
+/// Returns a number, uniform over 1..=10000 except `old`, so every write changes the row.
+pub fn other_number(old: i32) -> i32 {
+    let drawn = fastrand::i32(1..ROWS);
+    if drawn < old { drawn } else { drawn + 1 }
+}
+
+/// Returns a parameter as an integer within `low..=high`, or `otherwise` if it is missing or not an integer.
+pub fn clamped(parameter: Option<&str>, low: i64, high: i64, otherwise: i64) -> i64 {
+    let Some(text) = parameter.filter(|text| !text.starts_with('+')) else {
+        return otherwise;
+    };
+    match text.parse::<i64>() {
+        Ok(number) => number.clamp(low, high),
+        Err(error) => match error.kind() {
+            IntErrorKind::PosOverflow => high,
+            IntErrorKind::NegOverflow => low,
+            _ => otherwise,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_that_is_no_integer_is_the_default_and_one_that_is_gets_clamped() {
+        let seen = ["", "foo", "1.5", "+5", "-1", "0", "20", "501", "99999999999999999999"]
+            .map(|text| clamped(Some(text), 1, 500, 1));
+        assert_eq!(seen, [1, 1, 1, 1, 1, 1, 20, 500, 500]);
+        assert_eq!(clamped(None, 1, 500, 1), 1);
+    }
+
+    #[test]
+    fn ids_of_an_update_are_ascending_and_different() {
+        let ids = distinct_rows(500);
+        assert_eq!(ids.len(), 500);
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}

@@ -1,0 +1,41 @@
+//! Settings from environment variables.
+
+use std::env;
+use std::time::Duration;
+
+pub struct Settings {
+    pub host: String,
+    pub port: u16,
+    pub database: tokio_postgres::Config,
+    /// URL that `/fan-out` calls.
+    pub upstream: Option<String>,
+}
+
+impl Settings {
+    /// Reads the settings. An error names the invalid variable.
+    pub fn from_environment() -> Result<Self, String> {
+        let mut database = tokio_postgres::Config::new();
+        database
+            .host(variable("DBHOST", "tfb-database"))
+            .port(port("DBPORT", "5432")?)
+            .dbname(variable("DBNAME", "hello_world"))
+            .user(variable("DBUSER", "benchmarkdbuser"))
+            .password(variable("DBPASS", "benchmarkdbpass"))
+            .connect_timeout(Duration::from_secs(3));
+        Ok(Self {
+            host: variable("HOST", "0.0.0.0"),
+            port: port("PORT", "8080")?,
+            database,
+            upstream: env::var("UPSTREAM_URL").ok().filter(|url| !url.is_empty()),
+        })
+    }
+}
+
+fn variable(name: &str, otherwise: &str) -> String {
+    env::var(name).ok().filter(|value| !value.is_empty()).unwrap_or_else(|| otherwise.into())
+}
+
+fn port(name: &str, otherwise: &str) -> Result<u16, String> {
+    let text = variable(name, otherwise);
+    text.parse().map_err(|_| format!("{name} is {text:?}; a port is a number from 1 to 65535"))
+}

@@ -1,0 +1,83 @@
+"""Compares the requests per CPU second of loadgen and h2load, alternately on the same server (nghttpd).
+
+    python -m harness.studies.http2_generators [rounds]
+
+It needs Debian's nghttp2-client and nghttp2-server, and openssl.
+"""
+
+import os
+import re
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from harness.extras.protocols.certificates import FILES, write_certificate
+from harness.provisioning import crates
+from harness.runtime.database.embedded import free_port
+
+SECONDS = 2
+BODY_BYTES = 2_000
+LOADS = ((16, 16), (64, 32))  # connections and streams
+SUCCEEDED = re.compile(r'"successes":(\d+)|(\d+) succeeded')
+
+
+def per_cpu_second(words: Sequence[str]) -> float:
+    """Run a generator. Return the successful responses per second of its user and system time."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    output = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    counts = [int(first or second) for first, second in SUCCEEDED.findall(output)]
+    return max(counts) / used
+
+
+def main() -> None:
+    """Print the median of each generator and of the ratio, with the range of the ratio."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    loadgen = str(crates.loadgen_program())
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_certificate(folder)
+        (folder / "index.html").write_text("x" * BODY_BYTES)
+        for scheme, options in (
+            ("http", ["--no-tls"]),
+            ("https", []),
+        ):
+            port = free_port()
+            keys = [str(folder / FILES[each]) for each in ("TLS_KEY", "TLS_CERT")] if scheme == "https" else []
+            command = ["nghttpd", "-n1", "-d", name, *options, str(port), *keys]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+                _wait_for(port)
+                url = f"{scheme}://127.0.0.1:{port}/index.html"
+                for connections, streams in LOADS:
+                    numbers = ["-c", str(connections), "-m", str(streams), "-t", "1", "-D", str(SECONDS)]
+                    own = [loadgen, "--start-at-once", "--protocol", "http2", "--duration", str(SECONDS)]
+                    own += ["--connections", str(connections), "--depth", str(streams), "--linger-seconds", "0", url]
+                    pairs = [(per_cpu_second(own), per_cpu_second(["h2load", *numbers, url])) for _ in range(rounds)]
+                    ratios = [first / second for first, second in pairs]
+                    first, second = (statistics.median(each) for each in zip(*pairs, strict=True))
+                    print(
+                        f"{scheme} {connections} x {streams}: loadgen {first:.0f}, h2load {second:.0f} per CPU second, "
+                        f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+                    )
+                server.terminate()
+
+
+def _wait_for(port: int) -> None:
+    """Wait until a server listens."""
+    for _ in range(100):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise SystemExit(f"nghttpd does not listen on {port}; load {os.getloadavg()[0]:.0f}")
+
+
+if __name__ == "__main__":
+    main()
