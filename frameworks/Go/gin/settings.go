@@ -11,11 +11,6 @@ type settings struct {
 	address  string // address to listen on
 	database string // a PostgreSQL URL
 	upstream string // URL that /fan-out calls; empty if not set
-	dataset  string // file with the items of /json/{count}; empty if not set
-	folder   string // folder of /static/; empty if not set
-	https    string // address for HTTPS; empty if not set
-	cert     string // PEM files for HTTPS
-	key      string
 }
 
 func settingsFromEnvironment() settings {
@@ -26,19 +21,10 @@ func settingsFromEnvironment() settings {
 		Path:     "/" + env("DBNAME", "hello_world"),
 		RawQuery: "sslmode=disable&connect_timeout=3",
 	}
-	https := os.Getenv("HTTPS_PORT")
-	if https != "" {
-		https = net.JoinHostPort(env("HOST", ""), https)
-	}
 	return settings{
 		address:  net.JoinHostPort(env("HOST", ""), env("PORT", "8080")),
 		database: database.String(),
 		upstream: os.Getenv("UPSTREAM_URL"),
-		dataset:  os.Getenv("DATASET"),
-		folder:   os.Getenv("STATIC_DIR"),
-		https:    https,
-		cert:     os.Getenv("TLS_CERT"),
-		key:      os.Getenv("TLS_KEY"),
 	}
 }
 

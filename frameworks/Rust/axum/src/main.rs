@@ -90,7 +90,7 @@ struct Shared {
     tls: Option<Arc<ServerConfig>>,
 }
 
-/// Return the configuration of HTTPS: HTTP/1.1 with the given certificate.
+/// Return the configuration of HTTPS: HTTP/2 or HTTP/1.1 with the given certificate.
 fn tls_config(tls: &Tls) -> Result<Arc<ServerConfig>, String> {
     let error = |path: &Path, error: &dyn Display| format!("{}: {error}", path.display());
     let certificates = CertificateDer::pem_file_iter(&tls.certificate)
@@ -101,7 +101,7 @@ fn tls_config(tls: &Tls) -> Result<Arc<ServerConfig>, String> {
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
         .map_err(|cause| error(&tls.certificate, &cause))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
 
@@ -128,12 +128,17 @@ async fn serve(listener: TcpListener, settings: &Settings, shared: Shared) -> Re
         items: shared.items,
     };
     let router = routes::router(app, settings.folder.as_deref());
-    let https = Handle::new();
+    let ip = listener.local_addr()?.ip();
+    let (https, cleartext) = (Handle::new(), Handle::new());
     if let (Some(tls), Some(config)) = (&settings.tls, shared.tls) {
-        let address = SocketAddr::new(listener.local_addr()?.ip(), tls.port);
         let acceptor = RustlsAcceptor::new(RustlsConfig::from_config(config)).acceptor(NoDelayAcceptor::new());
-        let server = axum_server::from_tcp(listen(address)?)?.acceptor(acceptor).handle(https.clone());
+        let server =
+            axum_server::from_tcp(listen(SocketAddr::new(ip, tls.port))?)?.acceptor(acceptor).handle(https.clone());
         tokio::spawn(server.serve(router.clone().into_make_service()));
+    }
+    if let Some(port) = settings.cleartext_port {
+        let server = axum_server::from_tcp(listen(SocketAddr::new(ip, port))?)?.handle(cleartext.clone());
+        tokio::spawn(server.acceptor(NoDelayAcceptor::new()).serve(router.clone().into_make_service()));
     }
     let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
         let _ = stream.set_nodelay(true); // fails if the connection is closed, which the first read detects
@@ -146,6 +151,7 @@ async fn serve(listener: TcpListener, settings: &Settings, shared: Shared) -> Re
             _ = interrupt.recv() => {}
         }
         https.graceful_shutdown(Some(GRACE));
+        cleartext.graceful_shutdown(Some(GRACE));
         let _ = asked.send(());
     });
     let overdue = async {

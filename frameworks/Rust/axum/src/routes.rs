@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use askama::Template;
 use axum::body::Body;
+use axum::extract::ws::{Message as Frame, WebSocketUpgrade};
 use axum::extract::{Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{MethodRouter, get, get_service, post};
+use axum::routing::{MethodRouter, any, get, get_service, post};
 use axum::{Json, Router};
 use futures_util::StreamExt;
 use futures_util::future::try_join_all;
@@ -49,9 +50,22 @@ pub fn router(app: App, folder: Option<&Path>) -> Router {
         .route("/fan-out", get(fan_out))
         .route("/json/{count}", get(items).layer(CompressionLayer::new()))
         .route("/upload", post(upload))
+        .route("/ws", any(echo))
         .nest_service("/static", static_files(folder))
         .with_state(app)
         .layer(server)
+}
+
+/// Return each message of a WebSocket connection. axum answers pings and close frames.
+async fn echo(upgrade: WebSocketUpgrade) -> Response {
+    upgrade.on_upgrade(async |mut socket| {
+        while let Some(Ok(message)) = socket.recv().await {
+            let returned = matches!(message, Frame::Text(_) | Frame::Binary(_));
+            if returned && socket.send(message).await.is_err() {
+                return;
+            }
+        }
+    })
 }
 
 /// Serve the files of a folder, or their compressed variants.

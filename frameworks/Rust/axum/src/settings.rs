@@ -15,6 +15,8 @@ pub struct Settings {
     /// Folder with the files of `/static/{name}`.
     pub folder: Option<PathBuf>,
     pub tls: Option<Tls>,
+    /// Port for HTTP/2 without TLS.
+    pub cleartext_port: Option<u16>,
 }
 
 /// The port for HTTPS, and the PEM files of certificate and key.
@@ -42,6 +44,7 @@ impl Settings {
             upstream: optional("UPSTREAM_URL"),
             dataset: optional("DATASET").map(PathBuf::from),
             folder: optional("STATIC_DIR").map(PathBuf::from),
+            cleartext_port: optional("H2C_PORT").map(|_| port("H2C_PORT", "")).transpose()?,
             tls: match optional("HTTPS_PORT") {
                 None => None,
                 Some(_) => Some(Tls {
