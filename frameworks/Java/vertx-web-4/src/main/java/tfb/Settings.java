@@ -2,10 +2,10 @@ package tfb;
 
 /**
  * Settings from environment variables: listen address, database, upstream of /fan-out, data set of /json/{count}, folder
- * of /static, and the port, certificate and key for HTTPS. All but address and database may be null or 0.
+ * of /static, the ports for HTTPS and for HTTP/2 without TLS, and the certificate and key. All but address and database may be null or 0.
  */
 record Settings(String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword,
-        String upstreamUrl, String dataSet, String folder, int httpsPort, String certificate, String key) {
+        String upstreamUrl, String dataSet, String folder, int httpsPort, int cleartextPort, String certificate, String key) {
 
     static Settings fromEnvironment() {
         return new Settings(
@@ -20,6 +20,7 @@ record Settings(String host, int port, String dbHost, int dbPort, String dbName,
                 text("DATASET", null),
                 text("STATIC_DIR", null),
                 port("HTTPS_PORT", 0),
+                port("H2C_PORT", 0),
                 text("TLS_CERT", null),
                 text("TLS_KEY", null));
     }

@@ -64,6 +64,9 @@ final class ServerVerticle extends VerticleBase {
     private Future<?> listen() {
         Router router = router();
         Future<?> listening = listen(router, options(settings.port()));
+        if (settings.cleartextPort() != 0) {
+            listening = listening.compose(listens -> listen(router, options(settings.cleartextPort())));
+        }
         if (settings.httpsPort() == 0) {
             return listening;
         }
@@ -110,6 +113,7 @@ final class ServerVerticle extends VerticleBase {
         get(router, "/fan-out").handler(waiting::fanOut);
         get(router, "/json/:count").handler(new ItemsHandler(settings.dataSet()));
         router.post("/upload").handler(UploadHandler::count);
+        router.get("/ws").handler(ServerVerticle::echo);
         if (settings.folder() != null) {
             // Without this header, Vert.x would compress the file for each response.
             get(router, "/static/*").handler(ctx -> {
@@ -121,6 +125,20 @@ final class ServerVerticle extends VerticleBase {
         }
         router.errorHandler(500, this::failed);
         return router;
+    }
+
+    /** Returns each message of a WebSocket connection. Vert.x answers pings and close frames. */
+    private static void echo(RoutingContext ctx) {
+        ctx.request().toWebSocket()
+                .onSuccess(socket -> {
+                    socket.textMessageHandler(socket::writeTextMessage);
+                    socket.binaryMessageHandler(socket::writeBinaryMessage);
+                })
+                .onFailure(failure -> {
+                    if (!ctx.response().ended()) {
+                        ctx.response().setStatusCode(426).end();
+                    }
+                });
     }
 
     /** Responds with 503 if the database fails, and logs at most one line per second. */
