@@ -30,7 +30,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "syntax": (write(GOOD[:-2]), "not valid JSON"),
     "trailing comma": (write(GOOD.replace("}]", ",}]")), "not valid JSON: trailing comma at line 1"),
     "twice": (write(GOOD.replace('{"default"', '{"default": {}, "default"')), "duplicate key 'default'"),
-    "unknown key": (write(document(json_ulr="/j")), "tests.default.json_ulr: unknown key; did you mean json_url?"),
+    "unknown key": (write(document(json_ulr="/j")), "tests.default.json_ulr: unknown key; did you mean json_url or "),
     "version": (
         write(document(local={"run": ["x"], "requires": {"node": "^20"}})),
         "tests.default.local.requires.node: should be a condition such as >=20 or ==20.11 (found '^20')",

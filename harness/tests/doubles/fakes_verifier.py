@@ -23,7 +23,6 @@ class FakeTrial(TrialVerification):
     def __init__(self, world: FakeWorld, asked: str, requests: Sequence[PreparedRequest]) -> None:
         self.world, self.asked, self.requests = world, asked, requests
         self.sampling = Sampling(share=0.01, max_responses=100, max_bytes=1 << 20)
-        self.requests = ()
 
     def __enter__(self) -> Self:
         return self

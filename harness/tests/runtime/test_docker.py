@@ -114,7 +114,7 @@ def test_full_engine_disk_raises_an_error_with_remedy(docker: Path, tmp_path: Pa
     (tmp_path / "x.dockerfile").touch()
     runtime = DockerRuntime(project=Project(run_id="x", bridge=False), logs=tmp_path)
     docker.write_text("echo 'write /x/overlay2/4f: No space left on device'; exit 1")
-    with pytest.raises(EngineFullError, match=r"free space \(docker builder prune") as error:
+    with pytest.raises(EngineFullError, match=r"free up space \(docker builder prune") as error:
         runtime.build(implementation(tmp_path), tmp_path / "log")
     assert error.value.exit_code is Exit.ENVIRONMENT
     assert isinstance(compose.start_error("no space left on device"), EngineFullError)

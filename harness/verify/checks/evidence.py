@@ -49,7 +49,7 @@ class QueryVariant:
         return self.drawn.method if self.drawn else "GET"
 
     @property
-    def status(self) -> int:
+    def expected_status(self) -> int:
         """Return the expected status."""
         return self.drawn.expect.status if self.drawn else 200
 

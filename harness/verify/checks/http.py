@@ -36,7 +36,7 @@ def answered(exchange: Exchange) -> Iterator[Finding]:
 @exchange_check("http.2", all_types_and_server, only_ok=False)
 def status_ok(exchange: Exchange) -> Iterator[Finding]:
     """Require status 200 for declared URLs, unless the request expects another status."""
-    if exchange.response is not None and exchange.response.status != (status := exchange.case.status):
+    if exchange.response is not None and exchange.response.status != (status := exchange.case.expected_status):
         yield Finding(
             f"the response has status {exchange.response.status}. Respond to the declared URL with status {status}",
             expected=f"{status}",

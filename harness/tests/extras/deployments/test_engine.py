@@ -42,8 +42,9 @@ esac
 """
 # Forward the engine's socket and keep running, but fail for the host "other".
 SSH = """#!/bin/sh
+case " $* " in *" other "*) echo "Host key verification failed."; exit 255 ;; esac
 for word; do
-  case $word in *d.sock:*) touch "${word%%:*}" ;; other) echo "Host key verification failed."; exit 255 ;; esac
+  case $word in *d.sock:*) touch "${word%%:*}" ;; esac
 done
 exec sleep 60
 """
