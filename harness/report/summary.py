@@ -302,7 +302,7 @@ def _describe_figures(groups: Sequence[RankedRows], measure: MeasureTexts, *, ra
     phrases = [f"{_join_group(best_group)}: {lowest}{show(max(figures))} {unit}"]
     others = (*groups[1:2][0][:1], *groups[-1][-1:]) if ratios and groups[1:] else ()
     to_best = {name: each.to_best for name, each in others}
-    phrases += [f"{name} {format_ratio(ratio)} relative to the best" for name, ratio in to_best.items() if ratio]
+    phrases += [f"{name} {format_ratio(ratio)} vs the best" for name, ratio in to_best.items() if ratio]
     counts = [each.estimate.processes for group in groups for _, each in group]
     fewest = f"{min(counts)} to " if min(counts) < max(counts) else ""
     return f"{', '.join(phrases)} ({fewest}{format_count(max(counts), 'process')} each)."

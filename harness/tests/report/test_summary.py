@@ -19,8 +19,8 @@ def test_summary_without_baseline_names_the_order() -> None:
     said = summarize(made.info(), made.ranking().model_copy(update={"reference": None}), "json", "cpu")
     assert said.lead == "JSON, by CPU per request: vertx-web first; es4x second; resteasy and express tie."
     assert said.figures == (
-        "vertx-web: 10 µs of CPU per request, es4x 2.00× [1.96, 2.04] relative to the best, "
-        "express 8.00× [7.84, 8.16] relative to the best (2 processes each)."
+        "vertx-web: 10 µs of CPU per request, es4x 2.00× [1.96, 2.04] vs the best, "
+        "express 8.00× [7.84, 8.16] vs the best (2 processes each)."
     )
 
 
