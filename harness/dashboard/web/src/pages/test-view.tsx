@@ -159,8 +159,7 @@ function Legend({ list, all, confidence, columns }: LegendProps) {
         (columns.spec.lowerIsBetter
           ? "Bars show the best value divided by the row's value, so the longest bar is the best. "
           : "Bars show shares of the best value. ")}
-      {intervals &&
-        `Small print and whiskers show ${Math.round(confidence * 100)} % intervals for the median. `}
+      {intervals && `Small print and whiskers show ${Math.round(confidence * 100)} % intervals for the median. `}
       {ranked &&
         !intervals &&
         ambiguousRanks &&
