@@ -161,7 +161,7 @@ def dashboard(
     ] = 8000,
     results: Results = None,
 ) -> int:
-    """Show the results in a browser, and runs while they are measured; press Ctrl-C to stop."""
+    """Show results and runs in progress in a browser; press Ctrl-C to stop."""
     from harness.dashboard.server import serve
 
     serve(results_folder(results), bind=bind, port=port)

@@ -91,9 +91,9 @@ class Deadline:
 
 @dataclass(kw_only=True)
 class MeasuringClock(Clock):
-    """A clock that stops while a start or a stop takes longer than planned.
+    """A clock that pauses while starting or stopping an implementation takes longer than planned.
 
-    With an ordinary clock, a slow start of an implementation would reduce the measuring time of all others.
+    With an ordinary clock, one implementation that starts slowly would reduce the measurement time of all others.
     """
 
     clock: Clock

@@ -165,7 +165,7 @@ def realtime_priority() -> Iterator[None]:
 
 
 def read_all(meters: Sequence[Meter]) -> list[Reading | None]:
-    """Return the current reading of each meter, or None if its server has died. The next step reports dead servers."""
+    """Return the current reading of each meter, or None if its server has died. A later step reports the death."""
     readings: list[Reading | None] = []
     for meter in meters:
         try:

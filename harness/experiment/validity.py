@@ -89,7 +89,7 @@ def _has_rate(trial: Trial) -> bool:
 
 
 def requested_connections(trial: Trial) -> int:
-    """Return the number of connections that the generator opens; wrk rounds down to a multiple of its threads."""
+    """Return the number of connections that the generator opens; wrk rounds down to a multiple of its thread count."""
     threads = max(trial.generator_threads, 1) if trial.generator == "wrk" else 1
     return trial.load.connections - trial.load.connections % threads
 

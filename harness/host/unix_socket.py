@@ -41,7 +41,7 @@ class UnixSocket:
         self.path = folder / name
         self._folder, self._name, self._is_own = folder, name, is_own
         self._checking = threading.Lock()
-        self._checked = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)  # /dev/null, and later the last checked file
+        self._checked = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)  # initially /dev/null, then the last checked file
         weakref.finalize(self, os.close, self._checked)
 
     def connect(self, seconds: float) -> socket.socket:

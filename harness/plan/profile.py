@@ -38,7 +38,7 @@ CORE_DESIGNS = ("interleaved", "search", "techempower")
 def _require_design(name: str) -> str:
     known = (*CORE_DESIGNS, *Extensions[object]("designs").names())
     if name not in known:
-        raise ValueError(f"unknown design {name!r}: use {', '.join(known)}")
+        raise ValueError(f"unknown design {name!r}: use one of {', '.join(known)}")
     return name
 
 

@@ -57,7 +57,7 @@ class Service(ConfigSection):
     # Path that returns status 200 when the service is ready. Default: the first GET request, or the first request.
     ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = None
     start_seconds: Annotated[float, Field(ge=1, le=3600)] = 60.0  # time limit for the start, in seconds
-    headers: Headers = Field(default={})  # headers for every request; a request can replace them
+    headers: Headers = Field(default={})  # headers for every request; a request can override them
     env: dict[str, str] = Field(default={})  # environment variables for the build and the server
     # Environment variables for the build only; they take precedence over `env`.
     build_env: dict[str, str] = Field(default={})

@@ -1,4 +1,4 @@
-"""Reads claims.json in a results folder, which contains the latest verdict on each claim."""
+"""Reads the latest verdict on each claim from claims.json in a results folder."""
 
 from pathlib import Path
 

@@ -40,7 +40,7 @@ class ReadProblem(Record):
 
 
 class RunProgress(Record):
-    """The progress of a run, which is the content of progress.json."""
+    """The progress of a run, as stored in progress.json."""
 
     status: str = "running"
     stage: str = "starting"

@@ -190,7 +190,7 @@ class DockerRuntime:
             self._tools[program] = version[1]
 
     def database(self) -> AbstractContextManager[DockerDatabase]:
-        """Start the shared PostgreSQL. Stop it at the end of the block."""
+        """Start the shared PostgreSQL server. Stop it at the end of the block."""
         return self._database("127.0.0.1", self.project, Container, owned=self.alone)
 
     @contextmanager

@@ -109,7 +109,7 @@ def _effective_df(df: FloatArray) -> float:
     """Return the degrees of freedom of a server's variance over several test types.
 
     Test types are not independent, because a slow process tends to be slow in all of them. T test types therefore count
-    only as T / (1 + (T - 1) r²) test types (Kish 1965, section 5.4, applied to squares).
+    as only T / (1 + (T - 1) r²) test types (Kish 1965, section 5.4, applied to squares).
     """
     return float(df.sum() / (1 + (len(df) - 1) * CROSS_TEST_R2))
 

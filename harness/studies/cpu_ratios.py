@@ -25,7 +25,7 @@ TYPES = ("json", "plaintext", "db", "query", "fortune", "update")
 
 
 def cpu_ratios(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str, Ratio]:
-    """Return the ratio for each common test type, and the ratios' ``geometric mean``. Include flagged cells."""
+    """Return the ratio for each test type that both sides have, and their geometric mean. Include flagged cells."""
     renamed = [
         trial.model_copy(update={"implementation": "+".join(theirs)}) if trial.implementation in theirs else trial
         for trial in records.trials

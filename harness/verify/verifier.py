@@ -74,7 +74,7 @@ class Verifier:
         constant = [test_type for test_type in test_types if test_type.response_shape in ("message", "greeting")]
         targets = [test_type.target(urls[test_type.name]) for test_type in (constant or test_types)[:2]]
         evidence = Evidence(test_type=WHOLE_SERVER, thorough=thorough, rules=server.implementation.rules)
-        # A service receives only the requests that it declares.
+        # Skip services, because they must receive only the requests that they declare.
         if not any(test_type.requests for test_type in test_types):
             client = Client(server.endpoint, test_types[0], targets[0], self._timeout)
             evidence.exchanges = client.send_in_order([PLAIN])

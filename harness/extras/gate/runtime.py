@@ -173,7 +173,7 @@ def resolve_private_url(url: str) -> tuple[Endpoint, ...]:
     if parts.scheme not in ("http", "https") or parts.path.strip("/"):
         raise UsageError(f"{url}: not a base URL: use http://HOST:PORT without a path")
     if any(not ipaddress.ip_address(each).is_private for each in addresses):
-        raise UsageError(f"{url} has a public address: use a service on this machine or in a private network")
+        raise UsageError(f"{url} has a public address: use a service on this machine or on a private network")
     return tuple(Endpoint(host=host, port=port, name=parts.netloc, tls=parts.scheme == "https") for host in addresses)
 
 

@@ -1,4 +1,4 @@
-"""Models orders in JSON documents and table rows, and computes how writes must change the tables."""
+"""Models orders as JSON documents and table rows, and computes how writes must change the tables."""
 
 import json
 from collections import Counter

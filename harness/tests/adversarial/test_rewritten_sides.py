@@ -231,7 +231,7 @@ def test_a_build_as_root_writes_nowhere_else(target: str, tmp_path: Path) -> Non
 
 @as_root
 def test_build_accounts_reach_programs_in_private_homes(tmp_path: Path) -> None:
-    """Root's toolchains may be in a private home, and gcc tests with access(2) whether it can run their programs."""
+    """Root's toolchains may be in a private home, and gcc uses access(2) to test whether it can run their programs."""
     program = tmp_path / "closed" / "tool"
     program.parent.mkdir(mode=0o700)
     program.write_text("x")

@@ -1,4 +1,4 @@
-"""Tests for unusual streams, encodings and virtual environments, and of leftovers of killed runs."""
+"""Tests for unusual streams, encodings and virtual environments, and for leftovers of killed runs."""
 
 import os
 import shutil

@@ -82,7 +82,7 @@ def seeds() -> Mapping[str, Iterable[bytes]]:
 
 
 def _lines(name: str, count: int) -> Iterator[bytes]:
-    """Yield the shortest ``count`` lines of a file in the published run."""
+    """Yield the ``count`` shortest lines of a file in the published run."""
     (folder,) = (path.parent for path in PUBLISHED.glob("*/run.json"))
     yield from sorted((folder / name).read_bytes().splitlines(keepends=True), key=len)[:count]
 

@@ -1,4 +1,4 @@
-"""Tests for the facts about a machine, and of its grade."""
+"""Tests for the facts about a machine, and for its grade."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Tests for the models of benchmark_config.json, and of the schema generated from them."""
+"""Tests for the models of benchmark_config.json, and for the schema generated from them."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tests for the scan of frameworks/, and of selection by flags."""
+"""Tests for the scan of frameworks/, and for selection by flags."""
 
 import json
 from pathlib import Path

@@ -13,7 +13,7 @@ TYPES = ("json", "plaintext", "db", "query", "fortune", "update")
 
 
 def plan(count: int = 20) -> Plan:
-    """Return a plan with ``count`` implementations of one to six test types, and the baseline ``base``."""
+    """Return a plan with ``count`` implementations with one to six test types each, and the baseline ``base``."""
     candidates = [
         Candidate(implementation=f"x{i:02}", test_types=dict.fromkeys(TYPES[: 1 + i % 6], (LOAD,)), jit=i % 3 == 0)
         for i in range(count)

@@ -1,4 +1,4 @@
-"""Tests for tfb.toml, and of the implementations made from it."""
+"""Tests for tfb.toml, and for the implementations made from it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tests for the order service's use cases, and of the plan for the load generator."""
+"""Tests for the order service's use cases, and for the plan for the load generator."""
 
 import json
 import re

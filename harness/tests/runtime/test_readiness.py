@@ -1,4 +1,4 @@
-"""Tests for the wait for a server's first successful response, and of the messages if there is none."""
+"""Tests for the wait for a server's first successful response, and for the messages if there is none."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Tests for the capacity search, and of latency tables."""
+"""Tests for the capacity search, and for latency tables."""
 
 import itertools
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Tests for the metrics of trials, and of the detection of remaining warm-up."""
+"""Tests for the metrics of trials, and for the detection of remaining warm-up."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Tests for the wait for the last writes, and of the times at which changes became visible."""
+"""Tests for the wait for the last writes, and for the times at which changes became visible."""
 
 import random
 import threading

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use crate::random::clamped;
 
-/// Maximum size of a request's head and body, in bytes.
+/// Maximum size of a request's head, and of its body, in bytes.
 const LONGEST: usize = 64 * 1024;
 const MAX_HEADERS: usize = 64;
 

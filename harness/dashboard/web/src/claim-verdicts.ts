@@ -28,7 +28,7 @@ export function countByVerdict(verdicts: readonly { verdict: Verdict }[]): [Verd
   ]);
 }
 
-/** Return the claimed value. If the claim implies another value for the machine's number of CPUs, append that value. */
+/** Return the claimed value. If the claim implies a different value at this machine's CPU count, append it. */
 export function claimedValue(statement: StatementVerdict): string {
   const here = statement.expected;
   if (here === null || !statement.theory || Math.abs(parseFloat(statement.said) - here) < 0.01 * here)

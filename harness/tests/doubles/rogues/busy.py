@@ -13,8 +13,8 @@ from harness.tests.doubles.reference import DatabaseConnection, Ids, ReferenceSe
 from harness.tests.doubles.rogues import Change, under_load
 from harness.tests.doubles.rogues.http import close_each
 
-LASTING = 12  # more lasting connections than this mean load; verification opens 8
-OPEN = 30  # more open connections than this mean load; verification opens 24, with two requests each
+LASTING = 12  # with more lasting connections, the server is under load; verification opens 8
+OPEN = 30  # with more open connections, the server is under load; verification opens 24, with two requests each
 
 When = Callable[[ReferenceServer, ClientSession], bool]
 

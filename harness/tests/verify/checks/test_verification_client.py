@@ -1,4 +1,4 @@
-"""Tests for the client that sends the requests of verification, and of its limits."""
+"""Tests for the client that sends the requests of verification, and for its limits."""
 
 import itertools
 from dataclasses import replace

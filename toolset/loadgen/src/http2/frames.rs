@@ -6,7 +6,7 @@ use crate::response::Violation;
 
 /// Bytes that a client sends before its first frame.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Length of a frame's head, in bytes.
+/// Length of a frame header, in bytes.
 pub const HEAD_LENGTH: usize = 9;
 /// Maximum length of a payload that this client accepts, in bytes. It is the protocol's default.
 const MAX_PAYLOAD: usize = 16_384;

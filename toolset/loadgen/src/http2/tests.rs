@@ -47,7 +47,8 @@ async fn serve(io: DuplexStream, builder: Builder, group: usize, size: usize) {
     }
 }
 
-/// Send requests to a server of the crate h2. Return the number, the head and the body of each response, in order.
+/// Send requests to a server built on the h2 crate. Return the request number, head and body of each response, in
+/// order of arrival.
 fn exchange(
     builder: Builder,
     limits: Limits,
