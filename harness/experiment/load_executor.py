@@ -15,6 +15,7 @@ from harness.experiment.steps import Cell, Measure, Process, Warm
 from harness.host import ownership
 from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_clock_offset
 from harness.plan.profile import Profile
+from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes.registry import supported_by_all
 from harness.records.loads import ClosedLoop, Scenario
 from harness.records.trial_record import TrialEvidence
@@ -105,8 +106,9 @@ class LoadExecutor:
             with verification:
                 # Clients on other machines record no responses, because this machine could not read the files.
                 sampling = None if isinstance(self.runtime, MultiMachineRuntime) else verification.sampling
-                run = self._make_run(running, cell, step.seconds, seed=rng.randrange(1 << 31))
-                run = replace(run, sampling=sampling, requests=verification.requests)
+                seed, requests = rng.randrange(1 << 31), verification.requests
+                run = self._make_run(running, cell, step.seconds, seed=seed, requests=requests)
+                run = replace(run, sampling=sampling)
                 observation = self._observe(running, cell, generator, run, folder)
             result, responses = observation.result, folder / RESPONSES_FILE
             failed = result.errors.status
@@ -118,8 +120,19 @@ class LoadExecutor:
             )
         return MeasuredLoad(generator=generator, threads=run.threads, observation=observation, evidence=evidence)
 
-    def _make_run(self, running: RunningProcess, cell: Cell, seconds: float, *, seed: int) -> LoadRun:
-        """Return the parameters of a cell's load for the generator. It records no responses."""
+    def _make_run(
+        self,
+        running: RunningProcess,
+        cell: Cell,
+        seconds: float,
+        *,
+        seed: int,
+        requests: Sequence[PreparedRequest] | None = None,
+    ) -> LoadRun:
+        """Return the parameters of a cell's load for the generator. It records no responses.
+
+        If ``requests`` is None, the requests are drawn with the seed.
+        """
         kind, url = running.implementation.test_types[cell.test_type], running.implementation.urls[cell.test_type]
         load, endpoint, profile = cell.load, endpoint_of(running.server, kind), self.profile
         scenario = isinstance(load, Scenario)
@@ -134,7 +147,7 @@ class LoadExecutor:
             seconds=seconds,
             threads=max(1, min(load.connections, self.generator_cpus)),
             seed=seed,
-            requests=draw_requests(running.server, kind, seed),
+            requests=draw_requests(running.server, kind, seed) if requests is None else requests,
             use_cases=kind.use_cases,
             late_after=(profile.orders if scenario else profile.open_loop).goal.seconds,
             lag_share=profile.open_loop.lag_share,

@@ -15,8 +15,9 @@ from harness.plan.parts import restrict_to_part
 from harness.plan.plan import Candidate, Plan
 from harness.plan.run_settings import ControlCopy, Settings
 from harness.plan.suggestions import suggest
+from harness.plan.testtypes import TestType
 from harness.records import store
-from harness.records.loads import Load
+from harness.records.loads import ClosedLoop, Load
 from harness.records.run_folders import list_runs
 from harness.runtime import upstream
 
@@ -135,10 +136,16 @@ def can_reach_upstream(selected: Sequence[Implementation], settings: Settings) -
     return upstream.available() and not hidden and all(i.local for i in selected)
 
 
+def _closes_connections(kind: TestType) -> bool:
+    """Return whether a load closes connections, which soon uses up all ports except on the loopback interface."""
+    return any(isinstance(load, ClosedLoop) and load.close_after for load in kind.fixed_loads)
+
+
 def select_cells(
     implementation: Implementation, settings: Settings, *, upstream_reachable: bool
 ) -> dict[str, tuple[Load, ...]]:
     """Return an implementation's selected test types with their loads, in the order of measurement."""
+    loopback = settings.network_mode != "bridge" and not settings.hosts.uses_remote_machines
     chosen = None if settings.cells is None else settings.cells.get(implementation.name, {})
     return {
         name: kind.loads(settings.profile) if chosen is None else chosen[name]
@@ -146,6 +153,7 @@ def select_cells(
         if name in (settings.test_types if chosen is None else chosen)
         and (upstream_reachable or not kind.calls_upstream)
         and not (kind.inputs and settings.hosts.uses_remote_machines)  # the files are on this machine only
+        and (loopback or not _closes_connections(kind))
     }
 
 

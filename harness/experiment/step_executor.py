@@ -150,9 +150,12 @@ class StepExecutor:
     def _warm(self, running: RunningProcess, step: steps.Warm) -> StepResult:
         observation = self._loads.warm(running, step)
         self._lifecycle.restore_after(running, step.cell.test_type)
-        result = observation.result
+        result, windows = observation.result, observation.windows
+        if all(window.responses is None for window in windows):  # tfb cannot meter TLS and short connections
+            rate = result.requests / result.duration
+            windows = tuple(each.model_copy(update={"responses": round(rate * each.duration, 1)}) for each in windows)
         return steps.WarmUpResult(
-            windows=observation.windows,
+            windows=windows,
             seconds=result.duration,
             requests=result.requests,
             worst_latency=result.latency.max if result.latency else None,

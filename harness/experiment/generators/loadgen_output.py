@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -163,12 +163,18 @@ def merge_totals(parts: Sequence[Total]) -> Total:
     return _add(parts).model_copy(
         update={
             "depth": parts[0].depth,
-            "peer_settings": parts[0].peer_settings,
+            "peer_settings": _lowest([part.peer_settings for part in parts if part.peer_settings]),
             "seconds": max(part.seconds for part in parts),
             "drain_seconds": max(part.drain_seconds for part in parts),
             "run_queue_wait_seconds": None if None in waits else sum(filter(None, waits)),
         }
     )
+
+
+def _lowest(settings: Sequence[Mapping[str, int]]) -> dict[str, int] | None:
+    """Return the lowest value of each setting, or None without settings."""
+    names = dict.fromkeys(name for each in settings for name in each)
+    return {name: min(each[name] for each in settings if name in each) for name in names} or None
 
 
 def _add(parts: Sequence[PartT]) -> PartT:

@@ -157,7 +157,7 @@ class Http2Connection:
                 break
             except OSError as error:
                 self.failure = WireError("closed", f"the server closed the connection: {error}")
-            except H2Error as error:
+            except (H2Error, ValueError) as error:  # ValueError: a header is not UTF-8, or the status is no number
                 self.failure = WireError("grammar", f"the server violated HTTP/2: {error}")
             except WireError as error:
                 self.failure = error

@@ -26,7 +26,7 @@ from harness.runtime import Endpoint, endpoint_of
 from harness.verify.checks import Check, Finding, check, excerpt
 from harness.verify.checks.evidence import Evidence, QueryVariant
 from harness.verify.checks.verification_client import VerificationTask
-from harness.verify.wire import WireError
+from harness.verify.wire import MAX_BODY_BYTES, WireError
 
 WEBSOCKET = frozenset({"websocket"})
 LENGTHS = (5, 125, 126, 127, 512, 1_024)  # of messages, around the limits of the length's forms
@@ -78,7 +78,7 @@ class MessageConnection:
         """Send frames. Raises WireError."""
         try:
             self._socket.sendall(b"".join(self._peer.send(event) for event in events))
-        except OSError as error:
+        except (OSError, ProtocolError) as error:  # ProtocolError: the server has already sent a close frame
             raise WireError("closed", f"the server closed the connection: {error}") from error
 
     def receive(self) -> Event:
@@ -101,10 +101,14 @@ class MessageConnection:
     def receive_message(self) -> Content:
         """Return the next message, whose fragments are joined. Raises WireError."""
         parts: list[Content] = []
+        deadline, size = time.monotonic() + self._timeout, 0
         while True:
             event = self.receive()
+            if time.monotonic() > deadline or size > MAX_BODY_BYTES:
+                raise WireError("silent", f"no complete message within {self._timeout:g} s")
             if isinstance(event, Message):
                 parts.append(event.data)
+                size += len(event.data)
                 if event.message_finished:
                     return join(parts)
             elif isinstance(event, CloseConnection):

@@ -52,7 +52,8 @@ JSON_TLS = TestType(
         ClosedLoop(connections=64),
         ClosedLoop(connections=64, close_after=RESPONSES_PER_CONNECTION),
     ),
-    footnote="TLS 1.3; loads with r10 open a new connection, with a full handshake, after 10 responses",
+    footnote="TLS 1.3; loads with r10 open a new connection, with a full handshake, after 10 responses; "
+    "response times do not include connecting",
 )
 
 HTTP2 = TestType(
@@ -106,7 +107,7 @@ SHORT_LIVED = TestType(
     fixed_loads=(ClosedLoop(connections=64, close_after=RESPONSES_PER_CONNECTION),),
     brief=(RequestBatch(times=40),),
     thorough=(RequestBatch(times=400),),
-    footnote="each connection is closed after 10 responses",
+    footnote="each connection is closed after 10 responses; response times do not include connecting",
 )
 
 STATIC = TestType(

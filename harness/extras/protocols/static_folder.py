@@ -13,6 +13,8 @@ from pathlib import Path
 
 import brotli
 
+from harness.errors import LoadError
+
 VARIABLE, FOLDER = "STATIC_DIR", "static"
 SECRET_FILE = "secret.txt"  # noqa: S105 - a file beside the folder; no server may send it
 FOLLOW_SECONDS = 1.0  # a server may send the previous content for this long after a change
@@ -165,9 +167,14 @@ def changes(folder: Path, versions: Versions, seed: int) -> Iterator[None]:
         for name in changing_files(seed)
     ]
 
+    errors: list[OSError] = []
+
     def run() -> None:
-        while not stop.wait(dice.uniform(*CHANGE_INTERVAL)):
-            change_file(folder, *dice.choice(prepared), versions)
+        try:
+            while not stop.wait(dice.uniform(*CHANGE_INTERVAL)):
+                change_file(folder, *dice.choice(prepared), versions)
+        except OSError as error:
+            errors.append(error)
 
     thread = threading.Thread(target=run, name="static files", daemon=True)
     thread.start()
@@ -176,3 +183,5 @@ def changes(folder: Path, versions: Versions, seed: int) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+    if errors:
+        raise LoadError(f"a static file could not be changed: {errors[0]}. Free up space in {folder}") from errors[0]

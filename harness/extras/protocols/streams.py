@@ -22,6 +22,7 @@ SMALL_WINDOW = 100  # bytes
 SMALL_WINDOW_REQUESTS = 12
 BLOCKED_SECONDS = 2.0  # time for a response while another stream is blocked
 VIOLATION_SECONDS = 3.0
+MAX_REPLY_BYTES = 1 << 20  # a server that sends more without GOAWAY does not end the connection
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 PING_BYTES = b"tfb-ping"
@@ -103,6 +104,8 @@ def _ends(endpoint: Endpoint, data: bytes) -> bool:
                 received += chunk
                 if not chunk or _has_goaway(received):
                     return True
+                if len(received) > MAX_REPLY_BYTES:
+                    return False
     except TimeoutError:
         return False
     except (OSError, ssl.SSLError):
@@ -112,10 +115,11 @@ def _ends(endpoint: Endpoint, data: bytes) -> bool:
 
 def _has_goaway(received: bytes) -> bool:
     """Return whether the frames contain GOAWAY."""
-    while len(received) >= 9:
-        if received[3] == 7:
+    begin = 0
+    while len(received) - begin >= 9:
+        if received[begin + 3] == 7:
             return True
-        received = received[9 + int.from_bytes(received[:3], "big") :]
+        begin += 9 + int.from_bytes(received[begin : begin + 3], "big")
     return False
 
 

@@ -94,7 +94,7 @@ impl Connection {
 
     /// Return whether no bytes wait to be written.
     pub fn all_written(&self) -> bool {
-        self.out.is_empty()
+        self.out.is_empty() && !self.wants_write()
     }
 
     /// Write as many bytes as the kernel accepts, and buffer the rest.

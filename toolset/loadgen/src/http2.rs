@@ -282,10 +282,13 @@ impl Http2Session {
                 b"content-length" => length = Some(decimal(value)),
                 _ => {}
             }
-            if captured && name != b":status" {
+            if captured && name != b":status" && lines.len() <= BLOCK_LIMIT {
                 lines.extend_from_slice(&[name, b": ", value, b"\r\n"].concat());
             }
         })?;
+        if lines.len() > BLOCK_LIMIT {
+            return Err(Violation("decoded header section is too long")); // few bytes can refer to long table entries
+        }
         if trailers {
             let valid = ends && status.is_none();
             return if valid { Ok(Some(self.complete(index, out))) } else { Err(Violation("trailers are not valid")) };

@@ -24,7 +24,8 @@ export function name(load: Load): string {
   if (load.kind === "scenario") return `×${load.factor} arrivals`;
   if (load.kind === "open") return `${load.rate.toFixed(0)} requests/s`;
   if (load.queries !== null) return load.queries === 1 ? "1 query" : `${load.queries} queries`;
-  return `${load.connections} ${load.close_after ? "short " : ""}connections`;
+  const depth = load.kind === "closed" && load.depth > 1 ? ` × ${load.depth}` : ""; // requests in flight
+  return `${load.connections} ${load.close_after ? "short " : ""}connections${depth}`;
 }
 
 /** Return the parameter by which a test type's loads differ. */

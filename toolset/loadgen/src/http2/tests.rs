@@ -211,6 +211,15 @@ fn wrong_lengths_are_malformed() {
 }
 
 #[test]
+fn short_blocks_cannot_become_long_heads() {
+    let mut block = OK.to_vec();
+    hpack::push_literal(&mut block, "x", &"a".repeat(3_900), true);
+    block.resize(block.len() + 1_000, 0xbe); // each byte repeats the field
+    let data = frame(HEADERS, END_HEADERS, 1, &block);
+    assert!(events(&mut session(&[], 1), &data).is_err());
+}
+
+#[test]
 fn goaway_names_the_unprocessed_requests() {
     let mut session = session(&[], 4);
     let last = [5u32.to_be_bytes(), 0u32.to_be_bytes()].concat();

@@ -15,6 +15,7 @@ impl Worker {
             let Session::WebSocket(session) = &mut connection.session else { return false };
             let expected = connection.outstanding.front().map(|message| self.messages.get(message.place));
             let unasked = expected.is_none();
+            let was_closing = session.closing; // before an answer to the server's close frame
             let Ok((used, event)) = session.advance(&data[at..], expected, &mut self.batch) else {
                 return self.abandon(i, time, Fault::Framing);
             };
@@ -34,9 +35,10 @@ impl Worker {
                     self.conclude(message, if equal { None } else { Some(Fault::Mismatch) }, time);
                 }
                 Some(MessageEvent::Closed { normal }) => {
-                    if session.closing && !self.sending && connection.outstanding.is_empty() {
+                    if was_closing && !self.sending && connection.outstanding.is_empty() {
                         self.tally.normal_closures += u64::from(normal);
                         connection.close();
+                        self.batch.clear();
                         return false;
                     }
                     self.tally.connections_closed_by_peer += 1;

@@ -37,6 +37,9 @@ impl Worker {
             ConnectionState::Up | ConnectionState::Opening => {
                 if flags.contains(EventFlags::OUT) {
                     self.write_more(i);
+                    if self.connections[i as usize].state == ConnectionState::Down {
+                        return; // the write failed, and the connection will be opened again
+                    }
                 }
                 if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP) {
                     self.read(i);
@@ -169,9 +172,9 @@ impl Worker {
             return;
         }
         tally.successes += 1;
-        tally.service.record(time - request.sent, 1);
+        tally.service.record(time.saturating_sub(request.sent), 1);
         if !self.closed_loop {
-            tally.latency.record(time - request.intended, 1);
+            tally.latency.record(time.saturating_sub(request.intended), 1);
         }
     }
 
