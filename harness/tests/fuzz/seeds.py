@@ -59,6 +59,13 @@ def main() -> None:
                 (folder / f"seed-{digest}").write_bytes(data)
 
 
+# Frames of an HTTP/2 server: PING, a response with a body, and a response without one.
+FRAMES = (
+    b"\0\0\x08\x06\0\0\0\0\0tfb-ping"
+    b"\0\0\x01\x01\x04\0\0\0\x01\x88\0\0\x03\0\x01\0\0\0\x01abc\0\0\x01\x01\x05\0\0\0\x03\x88"
+)
+
+
 def seeds() -> Mapping[str, Iterable[bytes]]:
     """Return the seeds for each target."""
     return {
@@ -70,11 +77,13 @@ def seeds() -> Mapping[str, Iterable[bytes]]:
         "lines": [b"".join(_lines(name, 2)) for name in LINES] + [_run().split(b"\0")[1]],
         "order-answers": ["".join(f"{json.dumps(found)}\n" for found in _arrivals()).encode()],
         "profile": [path.read_bytes() for path in sorted(PROFILES.glob("*.toml"))],
+        "loadgen-http2": [bytes([size, 7]) + FRAMES for size in (0, 7)],
         "loadgen-requests": [TABLE],
         "wire": [bytes([flag, 7]) + data for flag in (0, 1) for data in RESPONSES],
         "loadgen-response": [bytes([size, 7]) + data for size in (3, 7) for data in (*RESPONSES, RESPONSES[0] * 2)],
         "round-results": [json.dumps(found).encode() for found in BARE.values()],
         "run": [_run()],
+        "loadgen-websocket": [bytes([size, 7]) + b"\x82\x03abc\x89\x00\x81\x01a\x88\x02\x03\xe8" for size in (0, 2)],
         "loadgen-scenario": [json.dumps(plan(USE_CASES, 8)).encode() + b'\0{"id": 7}\0[]'],
         "service": [f"{GOOD}\0id,name\n1,a\n2,b\n\0{{}}\0body".encode(), _service()],
         "upstream-requests": [bytes([size, 7]) + data for size in (2, 6) for data in REQUESTS],

@@ -8,15 +8,17 @@
 mod loadgen {
     pub mod arguments;
     pub mod clock;
+    pub mod http2;
     pub mod random;
     pub mod requests;
     pub mod response;
     pub mod scenario;
     pub mod schedule;
     pub mod transport;
+    pub mod websocket;
 }
 
-pub use loadgen::{arguments, clock, random, requests, response, scenario, schedule, transport};
+pub use loadgen::{arguments, clock, http2, random, requests, response, scenario, schedule, transport, websocket};
 
 /// Cut a stream into pieces of 1 to `max_length` bytes, with lengths drawn by `seed`.
 pub fn pieces(mut stream: &[u8], max_length: usize, mut seed: u64) -> Vec<&[u8]> {
