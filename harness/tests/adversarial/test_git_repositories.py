@@ -76,7 +76,7 @@ def test_no_program_of_a_repository_runs(tmp_path: Path) -> None:
     assert not ran.exists(), ran.read_text()
     assert (tmp_path / "base" / "a").read_text() == "1"
     assert (tmp_path / "head" / "a").read_text() == "changed"
-    assert any("not committed: a, b, c" in note for note in notes)
+    assert any("uncommitted files: a, b, c" in note for note in notes)
 
 
 def test_the_trap_of_the_test_above_works(tmp_path: Path) -> None:

@@ -84,7 +84,9 @@ HEADERS: dict[str, list[tuple[str, str]]] = {
     "cookies": [("Set-Cookie", "x" * 100_000)] * 2,
     "codings": [("Content-Encoding", "gzip," * 20_000)],
 }
-KINDS = [name for name, kind in TEST_TYPES.items() if kind.response_shape not in ("orders", "declared")]
+KINDS = [
+    name for name, kind in TEST_TYPES.items() if kind.response_shape not in ("orders", "declared") and not kind.group
+]
 
 
 def judged(evidence: Evidence) -> set[Outcome]:

@@ -24,7 +24,7 @@ HIGHEST_NUMBER = 10_000  # random numbers range from 1 to HIGHEST_NUMBER
 CHANCE_SIGMAS = 6.0  # standard deviations; the probability of a larger deviation by chance is below 1e-8
 # Maximum number of containers (arrays and objects), and maximum number of values, in a JSON response.
 MAX_CONTAINERS, MAX_VALUES = 10_000, 100_000
-MAX_DECODED_BYTES = 64 * 1024  # of a compressed JSON document; 50 items have 9 kB
+MAX_CODED_DOCUMENT_BYTES = 64 * 1024  # of a compressed JSON document; 50 items have 9 kB
 CLOCK_SLACK_SECONDS = 0.0005  # error of the measured offset between the generator's clock and tfb's clock
 
 # Values that are not integers, although lenient parsers accept them: floats, other notations, other alphabets' digits,
@@ -121,8 +121,8 @@ class Exchange:
         """Return the parsed JSON body, or the ValueError that explains why it is invalid."""
         try:
             content = self.content if self.case.accepts_coding else self.body
-            if content is not self.body and len(content) > MAX_DECODED_BYTES:
-                return ValueError(f"the decoded body has {len(content)} bytes, more than {MAX_DECODED_BYTES}")
+            if content is not self.body and len(content) > MAX_CODED_DOCUMENT_BYTES:
+                return ValueError(f"the decoded body has {len(content)} bytes, more than {MAX_CODED_DOCUMENT_BYTES}")
             return safe_read.parse_json(content, MAX_CONTAINERS, MAX_VALUES)
         except ValueError as error:
             return error

@@ -21,7 +21,7 @@ from harness.extras.protocols.messages import MessageConnection
 from harness.extras.protocols.static_folder import FileVersion, changes
 from harness.plan.requests import PreparedRequest
 from harness.runtime import Endpoint
-from harness.verify.checks.evidence import MAX_DECODED_BYTES, Exchange, QueryVariant
+from harness.verify.checks.evidence import MAX_CODED_DOCUMENT_BYTES, Exchange, QueryVariant
 from harness.verify.wire import Response, WireError
 
 REQUEST = PreparedRequest(target="/")
@@ -102,7 +102,7 @@ def test_pings_do_not_prolong_the_wait() -> None:
 @pytest.mark.parametrize("accepts", [False, True])
 def test_compressed_documents_stay_small(*, accepts: bool) -> None:
     headers = (("Accept-Encoding", "gzip, br"),) if accepts else ()
-    body = gzip.compress(b'"' + b"a" * MAX_DECODED_BYTES + b'"')
+    body = gzip.compress(b'"' + b"a" * MAX_CODED_DOCUMENT_BYTES + b'"')
     exchange = Exchange(
         case=QueryVariant(name="x", drawn=PreparedRequest(target="/", headers=headers)),
         target="/",
