@@ -89,7 +89,7 @@ def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
 
 
 def _find_preparing(folder: Path) -> PreparingRun | None:
-    """Return the state of a run that has not written run.json yet, or None if no such run is active."""
+    """Return the state of a run that is still being prepared, or None if the folder has no such run."""
     if (folder / "run.json").exists():
         return None
     progress = read_progress(folder)

@@ -24,6 +24,10 @@ ENGINE_REMEDY = (
     "with compose v2"
 )
 
+SERVICE_PACKAGES = frozenset({"nginx", "openssh-server", "php-fpm"})  # Debian packages that start a server
+SERVICE_MANAGER = Path("/run/systemd/system")  # exists if systemd manages services
+SERVICE_REASON = "; tfb does not install it, because the package also starts a server"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ToolRequirement:
@@ -65,20 +69,28 @@ def tool_requirements(
 
 
 def missing_packages(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
-    """Return the Debian packages of missing tools for which apt has a suitable version."""
-    missing = (
-        each for each in requirements if each.tool is None and advice.available_from_apt(each.kind, each.condition)
-    )
+    """Return the Debian packages of missing tools that ``install_missing`` can install."""
+    missing = (each for each in requirements if each.tool is None and _can_install(each))
     return tuple(sorted({name for each in missing for name in toolchain.debian_packages(each.kind, each.condition)}))
 
 
 def manual_steps(requirements: Sequence[ToolRequirement]) -> tuple[str, ...]:
-    """Return installation instructions for missing tools that apt does not have in a suitable version."""
-    missing = (each for each in requirements if each.tool is None)
+    """Return installation instructions for missing tools that ``install_missing`` cannot install."""
+    missing = (each for each in requirements if each.tool is None and not _can_install(each))
     return tuple(
-        advice.describe_missing(each.kind, each.condition)
+        advice.describe_missing(each.kind, each.condition) + (SERVICE_REASON if _starts_service(each) else "")
         for each in missing
-        if not advice.available_from_apt(each.kind, each.condition)
+    )
+
+
+def _can_install(missing: ToolRequirement) -> bool:
+    return advice.available_from_apt(missing.kind, missing.condition) and not _starts_service(missing)
+
+
+def _starts_service(missing: ToolRequirement) -> bool:
+    """Return whether the installation of a tool would start a server on this machine, now and after each boot."""
+    return SERVICE_MANAGER.is_dir() and not SERVICE_PACKAGES.isdisjoint(
+        toolchain.debian_packages(missing.kind, missing.condition)
     )
 
 

@@ -27,7 +27,7 @@ class Estimate(Record):
 
 
 class Ratio(Record):
-    """A ratio of geometric means over common rounds, with its 95 % interval, such as ``1.12x [1.08, 1.17]``."""
+    """A ratio of geometric means over common rounds, with a 95 % interval, for example ``1.12x [1.08, 1.17]``."""
 
     value: float  # ratio
     low: float | None  # lower end of the interval; None if unknown

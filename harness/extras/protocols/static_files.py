@@ -90,9 +90,13 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
     conditions = {_name(exchange): condition for exchange in first if (condition := _condition(exchange))}
     again = [file_variant(server, kind, name, condition) for name, condition in conditions.items()]
     evidence.exchanges += client.send_in_order(again)
-    changed = changing_files(secrets.randbits(32))
+    alternatives = {
+        name: make_alternative(name, files.versions[name][0].content, dice)
+        for name in changing_files(secrets.randbits(32))
+    }
+    changed = [name for name, contents in alternatives.items() if contents[""] != files.versions[name][0].content]
     for name in changed:
-        change_file(folder, name, make_alternative(name, files.versions[name][0].content, dice), files.versions)
+        change_file(folder, name, alternatives[name], files.versions)
     settle(folder)
     repeated = [file_variant(server, kind, name) for name in changed]
     evidence.exchanges += client.send_in_order(repeated)

@@ -96,7 +96,7 @@ def variants(name: str, content: bytes) -> dict[str, bytes]:
 
 
 def make_alternative(name: str, content: bytes, dice: random.Random) -> dict[str, bytes]:
-    """Return other content with compressed variants, all of the same sizes as before.
+    """Return other content with compressed variants, all of the same sizes. Return the old content if none is found.
 
     Many servers read the size before they open the file. If a change altered sizes, correct servers would sometimes
     send incomplete responses.

@@ -15,7 +15,12 @@ WRK = ToolRequirement(kind="wrk", condition=">=4.1", required_by=(), tool=None)
 JAVA = ToolRequirement(kind="java", condition=">=25", required_by=("vertx",), tool=None)
 
 
-VERSIONS: dict[str, str] = {"wrk": "4.1.0-3+b2", "golang-go": "2:1.19~1", "openjdk-25-jdk-headless": "25.0.1+8-1"}
+VERSIONS: dict[str, str] = {
+    "wrk": "4.1.0-3+b2",
+    "nginx": "1.22.1-9",
+    "golang-go": "2:1.19~1",
+    "openjdk-25-jdk-headless": "25.0.1+8-1",
+}
 GO = ToolRequirement(kind="go", condition=">=1.25", required_by=("chi",), tool=None)
 BUN = ToolRequirement(kind="bun", condition=">=1.2", required_by=("elysia",), tool=None)
 
@@ -100,3 +105,14 @@ def test_packages_missing_in_apt_are_not_installed(commands: list[str], tmp_path
     assert requirements.missing_packages([GO, BUN]) == ()
     requirements.install_missing([GO, BUN], "yes", tmp_path / "log")
     assert [command for command in commands if "install" in command] == []
+
+
+@pytest.mark.parametrize("service_manager", [False, True])
+def test_packages_that_start_servers_are_not_installed(
+    commands: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, service_manager: bool
+) -> None:
+    monkeypatch.setattr(requirements, "SERVICE_MANAGER", tmp_path / ("" if service_manager else "missing"))
+    nginx = ToolRequirement(kind="nginx", condition=">=1.18", required_by=("php",), tool=None)
+    notes = requirements.install_missing([nginx], "yes", tmp_path / "log")
+    assert any("install -y" in command for command in commands) is not service_manager
+    assert ("also starts a server" in str(notes)) is service_manager

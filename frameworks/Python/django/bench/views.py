@@ -73,7 +73,7 @@ def cached_queries(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def updates(request: HttpRequest) -> HttpResponse:
-    """Read and lock the rows one by one in id order, so requests cannot deadlock; write all rows in one statement."""
+    """Lock rows in id order, so concurrent requests cannot deadlock, and write all rows with one statement."""
     with transaction.atomic():
         ids = draws.distinct_rows(draws.query_count(first(request, "queries")))
         worlds = [World.objects.select_for_update().get(pk=key) for key in ids]

@@ -12,8 +12,6 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
-use crate::routes::App;
-
 #[derive(Deserialize, Serialize)]
 struct Rating {
     score: i64,
@@ -31,6 +29,9 @@ pub struct Item {
     tags: Vec<String>,
     rating: Rating,
 }
+
+/// The items, or None without a data set.
+pub type DataSet = Option<Arc<[Item]>>;
 
 #[derive(Serialize)]
 struct ItemWithTotal<'a> {
@@ -65,11 +66,11 @@ pub fn read(path: &Path) -> Result<Arc<[Item]>, String> {
 
 /// Return the first `count` items, each with `total` = price x quantity x m.
 pub async fn items(
-    State(app): State<App>,
+    State(data_set): State<DataSet>,
     extract::Path(count): extract::Path<usize>,
     Query(Multiplier { m }): Query<Multiplier>,
 ) -> Response {
-    let Some(data) = app.items else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
+    let Some(data) = data_set else { return StatusCode::SERVICE_UNAVAILABLE.into_response() };
     let items: Vec<_> = data
         .iter()
         .take(count)

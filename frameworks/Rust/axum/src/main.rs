@@ -63,7 +63,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let listeners = (0..workers).map(|_| listen(address)).collect::<Result<Vec<_>, _>>()?;
     let shared = Shared {
         cache: Cache::new(ROWS),
-        items: settings.dataset.as_deref().map(items::read).transpose()?,
+        data_set: settings.dataset.as_deref().map(items::read).transpose()?,
         tls: settings.tls.as_ref().map(tls_config).transpose()?,
     };
     println!("listening on {address}, {workers} threads");
@@ -86,7 +86,7 @@ fn run() -> Result<(), Box<dyn Error>> {
 #[derive(Clone)]
 struct Shared {
     cache: Cache<i32, database::World>,
-    items: Option<Arc<[items::Item]>>,
+    data_set: items::DataSet,
     tls: Option<Arc<ServerConfig>>,
 }
 
@@ -125,7 +125,7 @@ async fn serve(listener: TcpListener, settings: &Settings, shared: Shared) -> Re
         database: Database::connecting(settings.database.clone()),
         cache: shared.cache,
         upstream: settings.upstream.as_deref().map(Upstream::new).transpose()?,
-        items: shared.items,
+        data_set: shared.data_set,
     };
     let router = routes::router(app, settings.folder.as_deref());
     let ip = listener.local_addr()?.ip();

@@ -1,13 +1,12 @@
 //! The application: routes, and the headers of all responses.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
 use axum::body::Body;
 use axum::extract::ws::{Message as Frame, WebSocketUpgrade};
-use axum::extract::{Query, State};
+use axum::extract::{FromRef, Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{MethodRouter, any, get, get_service, post};
@@ -21,7 +20,7 @@ use tower_http::services::ServeDir;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::database::{Database, Unavailable, World, complain};
-use crate::items::{Item, items};
+use crate::items::{DataSet, items};
 use crate::random;
 use crate::upstream::Upstream;
 
@@ -33,7 +32,13 @@ pub struct App {
     pub database: Database,
     pub cache: Cache<i32, World>,
     pub upstream: Option<Upstream>,
-    pub items: Option<Arc<[Item]>>,
+    pub data_set: DataSet,
+}
+
+impl FromRef<App> for DataSet {
+    fn from_ref(app: &App) -> Self {
+        app.data_set.clone()
+    }
 }
 
 pub fn router(app: App, folder: Option<&Path>) -> Router {

@@ -1,4 +1,4 @@
-// The worker's pool of PostgreSQL connections: pipelined prepared statements, each with its own Sync.
+// A worker's PostgreSQL connection pool. Prepared statements are pipelined, with a Sync message after each.
 import postgres from 'postgres';
 
 export interface World {

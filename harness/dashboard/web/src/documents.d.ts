@@ -379,7 +379,7 @@ export interface RankInterval {
   high: number;
 }
 /**
- * A ratio of geometric means over common rounds, with its 95 % interval, such as ``1.12x [1.08, 1.17]``.
+ * A ratio of geometric means over common rounds, with a 95 % interval, for example ``1.12x [1.08, 1.17]``.
  */
 export interface Ratio {
   value: number;
@@ -919,7 +919,7 @@ export interface LiveDocument {
   silent_for: number | null;
 }
 /**
- * The progress of a run, which is the content of progress.json.
+ * The progress of a run, as stored in progress.json.
  */
 export interface RunProgress {
   status: string;

@@ -1,4 +1,4 @@
-// One strip per group, such as a language: a tick per implementation on a common axis, with the best one highlighted.
+// Strip charts: a strip for each group, such as a language, with a tick for each implementation. The best is highlighted.
 import { isNumber } from "../format";
 import { Axes } from "./axes";
 import { Chart } from "./frame";

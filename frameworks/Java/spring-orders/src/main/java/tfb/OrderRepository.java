@@ -14,7 +14,7 @@ interface OrderRepository extends JpaRepository<Order, Long> {
 
     List<OrderSummary> findAllByOrderByIdDesc(Limit limit);
 
-    /** Reads the order and its items with one join, so they are consistent. */
+    /** Reads an order and its items in a single statement, so both are from the same snapshot. */
     @EntityGraph(attributePaths = "items")
     Optional<Order> findWithItemsById(long id);
 

@@ -7,7 +7,7 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 
-/** Handlers for seven ways to make the same calls, each with its own path. */
+/** Seven ways to make the same calls, on separate paths. */
 @RestController
 class FanOutController {
 

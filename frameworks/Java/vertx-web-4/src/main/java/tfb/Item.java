@@ -9,7 +9,7 @@ public record Item(int id, String name, String category, long price, long quanti
     /** The rating of an item. */
     public record Rating(int score, int count) {}
 
-    /** An item with the product of its price, its quantity and a multiplier. */
+    /** An item, with its total: price × quantity × multiplier. */
     public record WithTotal(int id, String name, String category, long price, long quantity, boolean active,
             List<String> tags, Rating rating, long total) {}
 
