@@ -1,5 +1,7 @@
 """The test types of the group ``protocols``. None belongs to TechEmpower's score."""
 
+from dataclasses import replace
+
 from harness.extras.protocols.certificates import write_certificate
 from harness.extras.protocols.data_set import write_data_set
 from harness.extras.protocols.static_folder import write_static_folder
@@ -24,27 +26,18 @@ JSON_ITEMS = TestType(
     footnote="each request asks for 1 to 50 items (about 0.2 to 9 kB), drawn at random",
 )
 
-JSON_COMPRESSED = TestType(
+JSON_COMPRESSED = replace(
+    JSON_ITEMS,
     name="json-compressed",
     title="Compressed JSON",
-    group=GROUP,
-    techempower=False,
-    response_shape="items",
-    draws_requests=True,
-    example=EXAMPLE,
-    inputs=(write_data_set,),
     fixed_loads=(ClosedLoop(connections=64),),
     footnote="compare CPU time with the response size, because a stronger compression costs more CPU time",
 )
 
-JSON_TLS = TestType(
+JSON_TLS = replace(
+    JSON_ITEMS,
     name="json-tls",
     title="JSON over TLS",
-    group=GROUP,
-    techempower=False,
-    response_shape="items",
-    draws_requests=True,
-    example=EXAMPLE,
     inputs=(write_data_set, write_certificate),
     port_variable="HTTPS_PORT",
     tls=True,
@@ -56,14 +49,10 @@ JSON_TLS = TestType(
     "response times do not include connecting",
 )
 
-HTTP2 = TestType(
+HTTP2 = replace(
+    JSON_ITEMS,
     name="http2",
     title="HTTP/2",
-    group=GROUP,
-    techempower=False,
-    response_shape="items",
-    draws_requests=True,
-    example=EXAMPLE,
     inputs=(write_data_set, write_certificate),
     port_variable="HTTPS_PORT",
     tls=True,
@@ -72,15 +61,10 @@ HTTP2 = TestType(
     footnote="TLS 1.3 and ALPN h2; p is the number of concurrent streams per connection",
 )
 
-HTTP2_CLEARTEXT = TestType(
+HTTP2_CLEARTEXT = replace(
+    JSON_ITEMS,
     name="http2-cleartext",
     title="HTTP/2 in cleartext",
-    group=GROUP,
-    techempower=False,
-    response_shape="items",
-    draws_requests=True,
-    example=EXAMPLE,
-    inputs=(write_data_set,),
     port_variable="H2C_PORT",
     protocol="http2",
     fixed_loads=STREAM_LOADS,
