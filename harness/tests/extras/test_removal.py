@@ -1,9 +1,11 @@
 """Each extra can be removed: the remaining project still passes linting, type checks and fast tests."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Set
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ import pytest
 from harness.cli.check import FAST, LINT_IMPORTS
 from harness.cli.scans import SKIPPED_VARIABLE
 from harness.paths import REPOSITORY
+from harness.plan.testtypes.registry import TEST_TYPES
+from harness.plugins import installed
 from harness.tests.e2e.conftest import LATE, left
 
 EXTRAS = sorted(path.parent.name for path in (REPOSITORY / "harness" / "extras").glob("*/__init__.py"))
@@ -40,18 +44,34 @@ def without(extra: str, target: Path) -> Path:
             shutil.copy(REPOSITORY / name, target / name, follow_symlinks=False)
     shutil.rmtree(target / "harness" / "extras" / extra)
     shutil.rmtree(target / "harness" / "tests" / "extras" / extra, ignore_errors=True)
-    if extra == "orders":
+    (plugin,) = (plugin for plugin in installed() if plugin.name == extra)
+    types = plugin.parts.test_types
+    if types:
         for config in target.glob("frameworks/*/*/benchmark_config.json"):
-            if "order_url" in config.read_text(encoding="utf-8"):
-                shutil.rmtree(config.parent)
+            remove_urls(config, {TEST_TYPES[name].url_key for name in types})
         for claim in target.glob("config/claims/*.toml"):
-            if '"order"' in claim.read_text(encoding="utf-8"):
+            if any(f'"{name}"' in claim.read_text(encoding="utf-8") for name in types):
                 claim.unlink()
         python(target, "-m", "harness.plan.benchmark_config")  # updates the JSON schema
     git(target, "init", "--quiet")
     git(target, "add", "--all")
     git(target, "-c", "user.name=tfb", "-c", "user.email=tfb@example.org", "commit", "--quiet", "--message", "Copy")
     return target
+
+
+def remove_urls(config: Path, keys: Set[str]) -> None:
+    """Remove URLs from a benchmark_config.json. Remove the folder if no URL remains."""
+    document = json.loads(config.read_text(encoding="utf-8"))
+    entries = [entry for tests in document["tests"] for entry in tests.values()]
+    if not any(keys & entry.keys() for entry in entries):
+        return
+    for entry in entries:
+        for key in keys & entry.keys():
+            del entry[key]
+    if not any(key.endswith("_url") for entry in entries for key in entry):
+        shutil.rmtree(config.parent)
+    else:
+        config.write_text(json.dumps(document, indent=2), encoding="utf-8")
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -23,7 +23,7 @@ README = """# {name}
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """Return a copy of the project, without built and downloaded files."""
+    """Return a repository with a copy of the project, without built and downloaded files."""
     for part in (".github", "harness", "config", "docker", "docs", "toolset", "frameworks", "results"):
         for root, folders, files in os.walk(REPOSITORY / part):
             folders[:] = [name for name in folders if name not in NOT_COPIED and not name.startswith(".")]
@@ -34,6 +34,8 @@ def clone(tmp_path: Path) -> Path:
     for path in REPOSITORY.iterdir():
         if path.is_file() and path.name != ".git":
             shutil.copy2(path, tmp_path / path.name)
+    for words in ("init --quiet", "add --all", "-c user.name=tfb -c user.email=tfb@example.org commit --quiet -m Copy"):
+        subprocess.run(["git", *words.split()], cwd=tmp_path, check=True)
     return tmp_path
 
 

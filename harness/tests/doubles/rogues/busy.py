@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from functools import partial, partialmethod
 from typing import Any
@@ -14,14 +15,23 @@ from harness.tests.doubles.rogues import Change, under_load
 from harness.tests.doubles.rogues.http import close_each
 
 LASTING = 12  # with more lasting connections, the server is under load; verification opens 8
+STILL_BUSY_SECONDS = 2.0  # a slow accepting thread can leave few connections of a load open
 OPEN = 30  # with more open connections, the server is under load; verification opens 24, with two requests each
 
 When = Callable[[ReferenceServer, ClientSession], bool]
 
 
 def busy(server: ReferenceServer) -> bool:
-    """Return whether the server is under load. On a stalled machine, only the number of open connections shows it."""
-    return server.lasting_connections > LASTING or server.open_connections > OPEN
+    """Return whether the server is, or was a moment ago, under load.
+
+    On a stalled machine, only the number of open connections shows the load. When
+    all connections of a load close together, there is a moment without any.
+    """
+    now = time.monotonic()
+    if server.lasting_connections > LASTING or server.open_connections > OPEN:
+        server.state["busy until"] = now + STILL_BUSY_SECONDS
+    until: float = server.state.get("busy until", 0.0)
+    return now < until
 
 
 def while_busy(change: Change, base: type[ReferenceServer] = ReferenceServer) -> Change:

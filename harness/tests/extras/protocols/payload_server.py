@@ -184,7 +184,7 @@ class PayloadServer(ReferenceServer):
         return request.headers.get("if-none-match") == etag
 
     def file_type(self, name: str) -> str:
-        return MEDIA_TYPES[name.rpartition(".")[2]][0]
+        return MEDIA_TYPES.get(name.rpartition(".")[2], ("application/octet-stream",))[0]
 
     # ---- uploads -----------------------------------------------------------------------------------------------------
 
