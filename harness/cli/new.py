@@ -5,7 +5,8 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,12 +14,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from harness.cli import flags
+from harness.cli.settings import resolve_test_types
 from harness.errors import Exit, UsageError
 from harness.paths import CONFIG_FILE, FRAMEWORKS, PROGRAM
 from harness.plan import trees
+from harness.plan.benchmark_config import url_keys
 from harness.plan.discovery import RESERVED_NAMES, Selection, require_selected_valid, scan_folders
 from harness.plan.implementation import Implementation
 from harness.plan.suggestions import suggest
+from harness.plan.testtypes.registry import TEST_TYPES
 
 DEFAULT = "express"
 NOT_COPIED = ("node_modules", "target", "dist", "build", "__pycache__", ".venv", "README.md")
@@ -41,13 +45,15 @@ EXPOSE 8080
 USER nobody
 CMD ["./server"]
 """
+BLANK_URLS = {  # TechEmpower's URLs
+    "json": "/json",
+    "plaintext": "/plaintext",
+    "db": "/db",
+    "query": "/queries?queries=",
+    "fortune": "/fortunes",
+    "update": "/updates?queries=",
+}
 BLANK_ENTRY = {
-    "json_url": "/json",
-    "plaintext_url": "/plaintext",
-    "db_url": "/db",
-    "query_url": "/queries?queries=",
-    "fortune_url": "/fortunes",
-    "update_url": "/updates?queries=",
     "approach": "Realistic",
     "classification": "Micro",
     "database": "Postgres",
@@ -77,6 +83,15 @@ class NewFlags:
         ),
     ] = None
     blank: Annotated[bool, Parameter(help="do not copy code; works with any --language")] = False
+    type: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="test types to offer, for example json db protocols; default: all that the copied implementation "
+            "offers, except protocols",
+            consume_multiple=True,
+            completer=flags.complete_test_types,
+        ),
+    ] = ()
 
 
 def command(
@@ -119,11 +134,15 @@ def create(frameworks: Path, name: str, options: NewFlags) -> tuple[Path, str]:
     if options.source and not options.blank:
         for tree in (local, project):
             require_selected_valid(tree, Selection(test=(options.source,)))
-    source = None if options.blank else _choose_source(implementations, options.source, options.language)
+    types = resolve_test_types(options.type) if options.type else ()
+    source = None if options.blank else _choose_source(implementations, options, types)
     target = frameworks / _choose_language(implementations, source, options) / name
     if target.exists():
         raise UsageError(f"{target} already exists: choose a different name")
+    known_urls = [source.urls] if source else [BLANK_URLS, *(each.urls for each in implementations.values())]
+    urls = _select_urls(known_urls, types or _default_types(source))
     entry = _copy(source, target) if source else _create_blank(target)
+    entry = {**urls, **{key: value for key, value in entry.items() if key not in url_keys()}}
     _write_documents(target, entry, origin := f"from `{source.name}`" if source else "without code")
     return target, origin
 
@@ -152,19 +171,20 @@ def _choose_language(
 
 
 def _choose_source(
-    implementations: Mapping[str, Implementation], source: str | None, language: str | None
+    implementations: Mapping[str, Implementation], options: NewFlags, types: Sequence[str]
 ) -> Implementation:
-    """Return the implementation to copy.
+    """Return the implementation to copy. It offers all of the test types.
 
     Prefer the default implementation, then core implementations, then implementations without tags, then
     implementations with many test types.
     """
+    language = options.language
     if not implementations:
         raise UsageError(
             f"{FRAMEWORKS} contains no implementations to copy; expected <Language>/<name>/{CONFIG_FILE}. Add --blank "
             "--language LANG, or run the command in a clone"
         )
-    source = source or (None if language else DEFAULT)
+    source = options.source or (None if language or types else DEFAULT)
     if source and source not in implementations:
         raise UsageError(f"--from: unknown name {source!r}; {suggest(source, implementations)}")
     candidates = (
@@ -178,7 +198,24 @@ def _choose_source(
             f"--language: there is no implementation in {language!r} to copy; {suggest(str(language), languages)}\n"
             "For a new language, add --blank"
         )
-    return min(candidates, key=lambda i: (i.name != DEFAULT, not i.is_core, bool(i.entry.tags), -len(i.urls), i.name))
+    offering = [i for i in candidates if i.urls.keys() >= {*types}]
+    if not offering:
+        names = ", ".join(i.name for i in candidates)
+        raise UsageError(
+            f"--type: none of {names} offers all of {', '.join(types)}; name fewer test types, or add --blank"
+        )
+    return min(offering, key=lambda i: (i.name != DEFAULT, not i.is_core, bool(i.entry.tags), -len(i.urls), i.name))
+
+
+def _default_types(source: Implementation | None) -> tuple[str, ...]:
+    """Return the test types to offer without --type: the scored types, or the source's types outside groups."""
+    return tuple(name for name in source.urls if not TEST_TYPES[name].group) if source else resolve_test_types(())
+
+
+def _select_urls(known_urls: Iterable[Mapping[str, str]], types: Sequence[str]) -> dict[str, str]:
+    """Return the configuration entries of the test types, each with the first known URL."""
+    urls = ChainMap(*map(dict, known_urls))
+    return {TEST_TYPES[name].url_key: urls[name] for name in types if name in urls}
 
 
 def _copy(source: Implementation, target: Path) -> dict[str, object]:

@@ -40,7 +40,9 @@ def resolve_settings(invocation: Invocation) -> Settings:
             tag=flags.tag,
             exclude=flags.exclude,
         ),
-        test_types=_resolve_test_types(flags.type, profile, every=invocation.mode != "benchmark"),
+        test_types=resolve_test_types(
+            flags.type or (profile.test_types if invocation.mode == "benchmark" else tuple(TEST_TYPES))
+        ),
         profile=profile,
         runtime=flags.runtime,
         seed=run.seed if run.seed is not None else random.SystemRandom().randrange(1 << 31),
@@ -78,12 +80,11 @@ def resolve_hosts(flags: MachineFlags) -> Hosts:
     return hosts.read_layout(flags.hosts) if flags.hosts else hosts.hosts_from_flags(*names)
 
 
-def _resolve_test_types(names: Sequence[str], profile: Profile, *, every: bool) -> tuple[str, ...]:
-    """Return the selected test types in the order of measurement.
+def resolve_test_types(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the test types that names of test types and groups select, in the order of measurement.
 
-    Select ``names``. If there are none, select the profile's test types or, failing that, all scored test types.
+    Select all scored test types if there are no names. Raises UsageError if a name is unknown.
     """
-    names = names or (tuple(TEST_TYPES) if every else profile.test_types)
     known = [*TEST_TYPES, "all", *{each.group: None for each in TEST_TYPES.values() if each.group}]
     for name in names:
         if name not in known:

@@ -1,6 +1,7 @@
 """The command ``./tfb claims``, which lists, measures and judges claims made in conference talks."""
 
 import math
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -77,7 +78,7 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
     for claim in claims:
         if claim.program and (names or claim.name not in verdicts_by_claim):
             where = {"measured_at": time.time(), "profile": settings.profile.name, "runtime": "local"}
-            starts = [measure.run_program(claim) for _ in range(measure.PROGRAM_STARTS)]
+            starts = [_run_program(claim, number) for number in range(1, measure.PROGRAM_STARTS + 1)]
             measure.record_verdicts(
                 settings.results, [assessment.judge_by_program(claim, starts, machine.read_machine(), **where)]
             )
@@ -88,6 +89,12 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
     else:
         show.show(claims, verdicts_by_claim, terminal.make_console(), with_statements=True)
     return code
+
+
+def _run_program(claim: Claim, number: int) -> Mapping[str, float]:
+    """Report the start of a claim's program, because it prints nothing while it runs, and return its figures."""
+    print(f"{claim.name}: start {number} of {measure.PROGRAM_STARTS}: {' '.join(claim.program)}", file=sys.stderr)
+    return measure.run_program(claim)
 
 
 def _show_plan(claims: Sequence[Claim], settings: Settings, seconds: float | None) -> int:

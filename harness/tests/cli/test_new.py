@@ -52,6 +52,8 @@ def test_a_copy_has_the_new_name(words: str, language: str, source: str | None, 
         ("mine --language No-such-language", "there is no implementation in 'No-such-language' to copy"),
         ("mine --language Pyton", "did you mean Python"),
         ("mine --from expres", "did you mean express"),
+        ("mine --type jsn", "did you mean json"),
+        ("mine --from gin --type protocols", "none of gin offers all of json-items"),
         ("Mine --from express", "'Mine' is not a valid name"),
         ("all --from express", "'all' is not a valid name"),
         ("express --language Go", "'express' already exists"),
@@ -81,6 +83,24 @@ def test_a_blank_folder_lacks_only_code(
     assert (folder.parent.name, implementation.entry.language) == (spelled, spelled)
     assert tuple(implementation.urls) == tuple(kind for kind, known in TEST_TYPES.items() if known.scored)
     assert "USER" in (folder / "mine.dockerfile").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "kept", "absent"),
+    [
+        ("--language go", ("json", "fortune"), ("json-items", "websocket")),
+        ("--type db upload", ("db", "upload"), ("json", "static")),
+        ("--language rust --type json protocols", ("json", "http2", "websocket"), ("db",)),
+        ("--blank --language Zig", ("json", "update"), ("static", "cached-query")),
+        ("--blank --language Zig --type protocols", ("static", "upload", "websocket"), ("json",)),
+    ],
+)
+def test_type_selects_the_urls_of_a_new_folder(
+    words: str, kept: tuple[str, ...], absent: tuple[str, ...], tmp_path: Path
+) -> None:
+    ((implementation,), *_) = read_config(create(tmp_path, "mine", *words.split()) / CONFIG_FILE)
+    assert {*kept} <= implementation.urls.keys()
+    assert implementation.urls.keys().isdisjoint(absent)
 
 
 def test_a_copy_has_one_variant_without_tags(tmp_path: Path) -> None:
