@@ -1,4 +1,4 @@
-"""Build hooks for the wheel: dependencies, project URLs, the built dashboard page and the load generator."""
+"""Build hooks for the wheel: dependencies, project URLs, the built dashboard page and the load generators."""
 
 import importlib.util
 import os
@@ -32,7 +32,7 @@ class Build(BuildHookInterface):
     """A build of the wheel for this platform. It needs npm and cargo."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the built page and the compiled load generator."""
+        """Add the built page and the compiled load generators."""
         sys.path.insert(0, str(ROOT))
         from harness.paths import PREBUILT
         from harness.provisioning import crates
@@ -42,9 +42,10 @@ class Build(BuildHookInterface):
         page = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(page)
         page.ensure_built()
-        program = crates.loadgen_program()
-        target = f"harness/_tree/toolset/{PREBUILT}/loadgen/{program.parent.name}/{program.name}"
-        build_data["force_include"][str(program)] = target
+        for crate in ("websocket-witness", "loadgen"):
+            program = crates.ensure_built(crate, crate)
+            target = f"harness/_tree/toolset/{PREBUILT}/{crate}/{program.parent.name}/{program.name}"
+            build_data["force_include"][str(program)] = target
         for name in ("errors.py", "host/metering.py", "host/sockets.py"):  # copies for the image of toolset/meter
             copied = program.parent / "meter" / name
             copied.parent.mkdir(parents=True, exist_ok=True)

@@ -12,9 +12,8 @@ from dataclasses import replace
 from harness.experiment.active_group import ActiveGroup
 from harness.experiment.steps import Cell, Design, Failed, OutOfTime, PassedTime, Process, ReadTime, Rest, Warm
 from harness.plan.plan import Candidate, Plan, concurrent_groups
-from harness.plan.testtypes.registry import supported_by_all
 from harness.plugins import Extensions
-from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario
+from harness.records.loads import ClosedLoop, Load, OpenLoop, Scenario, keeps_connections
 from harness.records.trial_record import Purpose, Trial
 from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
@@ -146,7 +145,7 @@ def _rounds(group: ActiveGroup) -> Design:
             is_headline = group.is_headline(cell)
             seconds = plan.seconds(cell.load, headline=is_headline)
             yield from group.measure(cell, seconds, number, ignore_deadline=first and is_headline)
-            if first and is_headline and rules.witness and supported_by_all(cell.test_type, cell.load):
+            if first and is_headline and rules.witness and keeps_connections(cell.load):
                 yield from group.measure(cell, plan.witness_seconds, number, purpose="witness")
         yield from group.stop_busy()
         number += 1
@@ -268,6 +267,6 @@ def _techempower_levels(group: ActiveGroup, process: Process, kind: str) -> Desi
             group.is_headline(cell)
             and group.number == 0
             and profile.interleaved.witness
-            and supported_by_all(cell.test_type, cell.load)
+            and keeps_connections(cell.load)
         ):
             yield from group.measure(cell, group.plan.witness_seconds, 0, purpose="witness")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.experiment.generators import RESPONSES_FILE, LoadGenerator, LoadRun
+from harness.experiment.generators.registry import witness
 from harness.experiment.observe import Observation, ObservedLoad, observe
 from harness.experiment.process_lifecycle import RunningProcess
 from harness.experiment.progress import ProgressTracker
@@ -16,7 +17,7 @@ from harness.host import ownership
 from harness.host.clock import CLOCK_JUMP_SECONDS, MAX_CLOCK_JUMPS, Clock, wall_clock_offset
 from harness.plan.profile import Profile
 from harness.plan.requests import PreparedRequest
-from harness.plan.testtypes.registry import supported_by_all
+from harness.plan.testtypes.registry import supported_by_wrk
 from harness.records.loads import ClosedLoop, Scenario
 from harness.records.trial_record import TrialEvidence
 from harness.runtime import Runtime, endpoint_of
@@ -59,7 +60,8 @@ class LoadExecutor:
 
     def measure(self, running: RunningProcess, step: Measure) -> MeasuredLoad:
         """Run a load and check a sample of the responses. Repeat the load if the system clock was set meanwhile."""
-        generator = self._witness() if step.purpose == "witness" else self._choose_generator(step.cell)
+        chosen = self._choose_generator(step.cell)
+        generator = self._witness(step.cell, chosen) if step.purpose == "witness" else chosen
         self.progress.load(step.cell, "measure")
         for repetitions_left in reversed(range(1 + MAX_CLOCK_JUMPS)):
             offset = wall_clock_offset(self.clock)
@@ -75,13 +77,12 @@ class LoadExecutor:
         return [other for other in self.running.values() if other is not running]
 
     def _choose_generator(self, cell: Cell) -> LoadGenerator:
-        """Return the profile's generator if it supports the load, otherwise the other generator."""
-        main = self.generators[self.profile.generator]
-        return main if supported_by_all(cell.test_type, cell.load) or main.name == "loadgen" else self._witness()
+        """Return the profile's generator if it supports the load, otherwise loadgen."""
+        return self.generators[self.profile.generator if supported_by_wrk(cell.test_type, cell.load) else "loadgen"]
 
-    def _witness(self) -> LoadGenerator:
-        """Return the independent witness, which is the generator that the profile does not select."""
-        return self.generators[next(name for name in self.generators if name != self.profile.generator)]
+    def _witness(self, cell: Cell, chosen: LoadGenerator) -> LoadGenerator:
+        """Return the independent witness for a cell that ``chosen`` measures."""
+        return self.generators[witness(chosen.name, cell.test_type)]
 
     def _run_with_evidence(self, running: RunningProcess, step: Measure, generator: LoadGenerator) -> MeasuredLoad:
         """Run a load once and check a sample of the responses."""

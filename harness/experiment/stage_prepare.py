@@ -11,6 +11,7 @@ from harness.experiment import first_use, origin
 from harness.experiment.ending import retried_failures
 from harness.experiment.first_use import FirstUseTask
 from harness.experiment.generators import LoadGenerator
+from harness.experiment.generators.registry import needed_generators
 from harness.experiment.predicted import predict
 from harness.experiment.progress import ProgressTracker
 from harness.experiment.run_context import MultiMachineRuntime, RunContext
@@ -156,7 +157,10 @@ def _make_generators(context: RunContext, selected: _Selected) -> dict[str, Load
     """Build the load generators and the upstream service first, so that a missing cargo is reported early."""
     progress, makers = context.progress, context.dependencies.generators
     with progress.preparing("preparing the load generator"):
-        generators = {name: make(selected.runtime) for name, make in makers.items()}
+        needed = needed_generators(name for each in selected.plan.candidates for name in each.test_types)
+        generators: dict[str, LoadGenerator] = {
+            name: make(selected.runtime) for name, make in makers.items() if name in needed
+        }
         first_use.build_upstream(selected.chores, progress)
     return generators
 

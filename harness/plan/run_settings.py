@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from harness.errors import UsageError
 from harness.paths import FRAMEWORKS, RESULTS
@@ -80,9 +80,16 @@ class Settings:
         return needed and not isinstance(self.hosts.database, ExistingDatabase)
 
     @property
-    def requirements(self) -> Mapping[str, bool]:
+    def requirements(self) -> Mapping[str, Any]:
         """Keyword arguments for ``tool_requirements``."""
-        return {"own_database": self.starts_database, "wrk": not self.services, "loads": self.mode == "benchmark"}
+        loads = self.mode == "benchmark"
+        protocols = {TEST_TYPES[name].protocol for name in self.test_types if loads and name in TEST_TYPES}
+        return {
+            "own_database": self.starts_database,
+            "wrk": not self.services,
+            "loads": loads,
+            "protocols": protocols,
+        }
 
 
 def parse_latency_goal(text: str) -> LatencyGoal:

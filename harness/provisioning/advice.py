@@ -22,6 +22,7 @@ DOWNLOAD_PAGES = {  # tool -> address; these are tools that distributions lack o
     "gleam": "https://gleam.run/getting-started/installing",
     "go": "https://go.dev/dl",
     "gradle": "https://gradle.org/install",
+    "h2load": "https://nghttp2.org",
     "java": "https://adoptium.net",
     "julia": "https://julialang.org/downloads",
     "kotlin": "https://kotlinlang.org",

@@ -15,7 +15,11 @@ from harness.paths import PREBUILT, TOOLSET, state_folder
 from harness.provisioning import advice, step
 
 SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
-NAMES = {"loadgen": "the load generator", "upstream": "the upstream service of the fan-out test"}  # crate -> program
+NAMES = {  # crate -> program
+    "loadgen": "the load generator",
+    "upstream": "the upstream service of the fan-out test",
+    "websocket-witness": "the WebSocket witness",
+}
 
 
 def ensure_built(crate: str, binary: str) -> Path:

@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from harness.host import process
 from harness.paths import TOOLSET
 from harness.plan.implementation import Implementation
 from harness.plan.run_settings import Consent
+from harness.plan.testtypes import LoadProtocol
 from harness.provisioning import advice, crates, step, toolchain
 from harness.provisioning.toolchain import Tool
 
@@ -45,14 +46,23 @@ class ToolRequirement:
 
 
 def tool_requirements(
-    implementations: Iterable[Implementation], *, own_database: bool, wrk: bool = True, loads: bool = True
+    implementations: Iterable[Implementation],
+    *,
+    own_database: bool,
+    wrk: bool = True,
+    loads: bool = True,
+    protocols: Collection[LoadProtocol] = (),
 ) -> tuple[ToolRequirement, ...]:
     """Return the tools that a run with the local runtime requires.
 
-    ``own_database`` adds PostgreSQL, ``wrk`` adds wrk, and ``loads`` adds cargo to build the load generator.
+    ``own_database`` adds PostgreSQL, ``wrk`` adds wrk, ``loads`` adds cargo to build the load generator, and
+    ``protocols`` adds the tools for witnesses.
     """
     requirements: dict[tuple[str, str], list[str]] = {("wrk", ">=4.1"): []} if wrk else {}
-    if loads and crates.find_built("loadgen", "loadgen") is None:
+    if "http2" in protocols:
+        requirements["h2load", ">=1.40"] = []
+    built_crates = ("loadgen", *(("websocket-witness",) if "websocket" in protocols else ()))
+    if loads and any(crates.find_built(crate, crate) is None for crate in built_crates):
         requirements["cargo", ">=1.85"] = []
     if own_database:
         requirements["postgres", ">=12"] = []

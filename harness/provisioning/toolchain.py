@@ -30,6 +30,7 @@ DEBIAN_PACKAGES = {
     "sshd": ("openssh-server",),
     "ip": ("iproute2",),
     "g++": ("g++",),
+    "h2load": ("nghttp2-client",),
     "clang++": ("clang",),
 }
 # Libraries that distributions package: Debian package -> interpreter and arguments that print the library's version.
@@ -51,7 +52,7 @@ WELL_KNOWN_PROGRAMS = frozenset(
         *("make", "meson", "mix", "mono", "mvn", "nasm", "nginx", "nim", "nimble", "ninja", "node", "npm"),
         *("npx", "ocaml", "opam", "openresty", "perf", "perl", "php", "pip", "pip3", "pnpm", "postgres"),
         *("psql", "python", "python3", "racket", "rebar3", "ruby", "rustc", "sbcl", "sbt", "scala", "sshd"),
-        *("stack", "swift", "unzip", "uv", "wget", "wrk", "yarn", "zig"),
+        *("stack", "swift", "unzip", "uv", "wget", "wrk", "yarn", "zig", "h2load"),
     )
 )
 

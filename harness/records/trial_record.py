@@ -62,7 +62,7 @@ class Trial(LoadCounts, LoadObservations):
     # or common (rates of an open loop), search (capacity search).
     purpose: Purpose = "measure"
     share: float | None = None  # rate as a share of the process's closed-loop throughput, for the purpose "share"
-    generator: str = "loadgen"  # load generator: "loadgen" or "wrk"
+    generator: str = "loadgen"  # load generator: "loadgen", or a witness such as "wrk"
     asked_duration: Annotated[float, Field(alias="asked_duration_seconds")]  # planned duration of the trial
     # Successful responses per second or, in a scenario, complete arrivals per second.
     throughput: Annotated[float, Field(alias="requests_per_second")]

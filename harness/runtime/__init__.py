@@ -291,8 +291,8 @@ class Runtime(Protocol):
     ) -> AbstractContextManager[Server]:
         """Start a server and wait until it responds to ``ready_path``. Stop it at the end of the block."""
 
-    def own_generator(self) -> str:
-        """Build tfb's load generator if necessary. Return the ``program`` to pass to ``generator``.
+    def own_generator(self, crate: str = "loadgen") -> str:
+        """Build a load generator in toolset/ if necessary. Return the ``program`` to pass to ``generator``.
 
         Raises EnvironmentLacksError if it cannot be built on this machine, or BuildError if the build fails.
         """

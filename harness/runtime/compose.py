@@ -26,6 +26,7 @@ STAND_IN_LABEL = "org.tfb.stand-in"  # label of local stand-ins for base images;
 BUILDS = "tfb"  # compose project of all builds; part of the image names
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # names of services
+WEBSOCKET_WITNESS = "tfb-websocket-witness"
 UP_SECONDS = 120.0
 CLIENT_VARIABLES = frozenset(
     {

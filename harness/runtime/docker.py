@@ -26,6 +26,7 @@ from harness.runtime.compose import (
     SERVER,
     STAND_IN_LABEL,
     UP_SECONDS,
+    WEBSOCKET_WITNESS,
     WRK,
     Project,
     client_environment,
@@ -49,12 +50,22 @@ from harness.runtime.upstream import upstream_for
 logger = logging.getLogger("tfb.docker")
 
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
-GENERATORS = {"wrk": WRK_IMAGE, "loadgen": LOADGEN_IMAGE}
+WEBSOCKET_IMAGE = "tfb/websocket-witness"
+# Load generators -> images. The program has the same name in the image.
+GENERATORS = {
+    "wrk": WRK_IMAGE,
+    "h2load-timed": WRK_IMAGE,
+    "loadgen": LOADGEN_IMAGE,
+    "websocket-witness": WEBSOCKET_IMAGE,
+}
+# Load generators that tfb builds only when they are needed -> services in compose.yaml.
+OWN_GENERATORS = {"loadgen": LOADGEN, "websocket-witness": WEBSOCKET_WITNESS}
 IMAGE_VARIABLES = {  # service in compose.yaml -> variable that names its image
     DATABASE: "TFB_DATABASE_IMAGE",
     SERVER: "TFB_SERVER_IMAGE",
     WRK: "TFB_WRK_IMAGE",
     LOADGEN: "TFB_LOADGEN_IMAGE",
+    WEBSOCKET_WITNESS: "TFB_WEBSOCKET_IMAGE",
     "tfb-meter": "TFB_METER_IMAGE",
 }
 BASE = "debian:trixie-slim"
@@ -302,11 +313,11 @@ class DockerRuntime:
             raise start_error(done.stdout.strip()[-500:])
         return done.stdout.strip().splitlines()[-1]
 
-    def own_generator(self) -> str:
-        """Return the load generator's name. Build its image on the first call."""
-        if LOADGEN_IMAGE not in self._images:
-            self._build_tool(LOADGEN, LOADGEN_IMAGE)
-        return "loadgen"
+    def own_generator(self, crate: str = "loadgen") -> str:
+        """Return a load generator's name. Build its image on the first call."""
+        if GENERATORS[crate] not in self._images:
+            self._build_tool(OWN_GENERATORS[crate], GENERATORS[crate])
+        return crate
 
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
@@ -315,8 +326,8 @@ class DockerRuntime:
         name = Path(program).name
         if name not in GENERATORS:
             raise EnvironmentLacksError(f"the load generator {name} has no image: use --runtime local")
-        if name == "loadgen":
-            self.own_generator()
+        if name in OWN_GENERATORS:
+            self.own_generator(name)
         # Use `docker run`, because it forwards signals and waits for the result. `docker compose run` leaves wrk
         # running, and `docker start --attach` loses output.
         command = [
@@ -325,6 +336,7 @@ class DockerRuntime:
             *(("--volume", f"{folder}:{folder}", "--user", f"{os.getuid()}:{os.getgid()}") if folder else ()),
             *self.project.labels(),
             *self.limits(),
+            *("--entrypoint", name),
             *(self.image_id(GENERATORS[name]), *arguments),
         ]
         return run_generator(command, waits_for_go=waits_for_go, env=client_environment())

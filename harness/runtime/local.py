@@ -271,9 +271,9 @@ class LocalRuntime:
         """Return the addresses at which a started server may listen."""
         return [Endpoint(host=host, port=port) for host in LOOPBACK]
 
-    def own_generator(self) -> str:
-        """Return the load generator's path. Build it with cargo if necessary."""
-        return str(crates.loadgen_program())
+    def own_generator(self, crate: str = "loadgen") -> str:
+        """Return the path of a load generator in toolset/. Build it with cargo if necessary."""
+        return str(crates.ensure_built(crate, crate))
 
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None

@@ -12,6 +12,8 @@ from harness.records.loads import Load
 from harness.records.measurements import LoadCounts
 from harness.verify.checks.evidence import RequestCounts, Sampling
 
+GeneratorName = Literal["loadgen", "wrk", "h2load", "websocket-witness"]
+
 RESPONSES_FILE = "answers.jsonl"  # the generator writes sampled responses to this file in the load's folder
 DRAIN_SECONDS = 2.0  # maximum wait for responses after the end of an open loop or a scenario
 MIN_LAG_SECONDS = 100e-6  # a generator lag below this limit is ignored
@@ -50,18 +52,18 @@ class LoadResult(LoadCounts):
     """The counts from a load, and the resources that the generator used."""
 
     cpu_seconds: float  # CPU time of the generator
-    wait_seconds: float | None = None  # time during which the generator's threads waited for a CPU; unknown for wrk
+    wait_seconds: float | None = None  # time that its threads waited for a CPU; known only for loadgen
     parts: "tuple[LoadResult, ...]" = ()  # results of the individual clients, if several clients generated the load
-    in_time: int | None = None  # successful responses before the end of the load; unknown for wrk
-    account: RequestCounts | None = None  # counts of all requests; unknown for wrk
+    in_time: int | None = None  # successful responses before the end of the load; known only for loadgen
+    account: RequestCounts | None = None  # counts of all requests; known only for loadgen
 
 
 class LoadGenerator(Protocol):
     """An adapter for a load generator program. It builds command lines for loads, and parses the program's output."""
 
     @property
-    def name(self) -> Literal["loadgen", "wrk"]:
-        """The generator's name in profiles."""
+    def name(self) -> GeneratorName:
+        """The generator's name in profiles and records."""
 
     @property
     def program(self) -> str:

@@ -1,10 +1,36 @@
 """The registry of load generators: maps each generator's name to a function that creates it for a runtime."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
-from harness.experiment.generators import LoadGenerator
+from harness.experiment.generators import GeneratorName, LoadGenerator
+from harness.experiment.generators.h2load import H2load
 from harness.experiment.generators.loadgen import Loadgen
+from harness.experiment.generators.websocket_witness import WebSocketWitness
 from harness.experiment.generators.wrk import Wrk
+from harness.plan.testtypes import LoadProtocol
+from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime import Runtime
 
-GENERATORS: dict[str, Callable[[Runtime], LoadGenerator]] = {"loadgen": Loadgen.of, "wrk": lambda _: Wrk()}
+GENERATORS: Mapping[str, Callable[[Runtime], LoadGenerator]] = {
+    "loadgen": Loadgen.of,
+    "wrk": lambda _: Wrk(),
+    "h2load": H2load.of,
+    "websocket-witness": WebSocketWitness.of,
+}
+# The independent generator that repeats loads of loadgen, by protocol.
+WITNESSES: Mapping[LoadProtocol, GeneratorName] = {
+    "http1": "wrk",
+    "http2": "h2load",
+    "websocket": "websocket-witness",
+}
+
+
+def witness(chosen: GeneratorName, test_type: str) -> GeneratorName:
+    """Return the generator that checks the results of the chosen generator for a test type."""
+    protocol = TEST_TYPES[test_type].protocol if test_type in TEST_TYPES else "http1"
+    return WITNESSES[protocol] if chosen == "loadgen" else "loadgen"
+
+
+def needed_generators(test_types: Iterable[str]) -> frozenset[GeneratorName]:
+    """Return the names of the generators for the test types, including the witnesses."""
+    return frozenset({"loadgen", "wrk", *(witness("loadgen", name) for name in test_types)})

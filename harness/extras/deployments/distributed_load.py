@@ -13,7 +13,12 @@ from harness.runtime.generator import GeneratorProgram, run_generator
 
 # Shell script that starts the generator after it has read the line "go". If stdin is closed first, no generator starts.
 WAIT_FOR_GO = 'echo ready; read -r word && [ "$word" = go ] && echo begun && exec "$0" "$@"'
-FLAGS = {"wrk": ("-c", "-t"), "loadgen": ("--connections", "--threads")}
+FLAGS = {  # load generator -> flags for the number of connections and threads
+    "wrk": ("-c", "-t"),
+    "h2load-timed": ("-c", "-t"),
+    "loadgen": ("--connections", "--threads"),
+    "websocket-witness": ("--connections", "--threads"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)

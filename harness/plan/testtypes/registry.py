@@ -97,8 +97,8 @@ TEST_TYPES: dict[str, TestType] = {
 }
 
 
-def supported_by_all(test_type: str, load: Load) -> bool:
-    """Return whether every load generator supports the load. wrk supports only HTTP/1.1 with kept connections."""
+def supported_by_wrk(test_type: str, load: Load) -> bool:
+    """Return whether wrk supports the load. It supports only HTTP/1.1 with kept connections."""
     kind = TEST_TYPES.get(test_type)
     return keeps_connections(load) and (kind is None or kind.protocol == "http1")
 

@@ -24,7 +24,7 @@ MOST_OF_A_PAGE, MOST_OF_ALL = 3_500, 24_000  # maximum number of words per page 
 # Environment variables that tfb sets and reads itself, for example for docker/compose.yaml.
 INTERNAL = (
     r"TFB_(CALLER|CHECK|CHILD|CONSENTED|CONTAINER|DATABASE|LOADGEN|METER|NOFILE|"
-    r"OWNER|RUN|SERVER|SKIPPED|TEST|VALUE|WRK)"
+    r"OWNER|RUN|SERVER|SKIPPED|TEST|VALUE|WEBSOCKET|WRK)"
 )
 READMES = sorted({(one.folder / "README.md").relative_to(REPOSITORY).as_posix() for one in own_implementations()})
 

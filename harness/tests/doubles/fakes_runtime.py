@@ -247,7 +247,7 @@ class FakeRuntime:
         finally:
             del world.alive[port]
 
-    def own_generator(self) -> str:
+    def own_generator(self, crate: str = "loadgen") -> str:
         return "fake-generator"
 
     @contextmanager

@@ -1,0 +1,130 @@
+//! One connection: sends messages, and compares each echo with its message.
+
+use std::collections::VecDeque;
+use std::ops::AddAssign;
+use std::sync::Arc;
+
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::Barrier;
+use tokio::time::{Instant, timeout_at};
+use tokio_tungstenite::connect_async;
+use tokio_tungstenite::tungstenite::{Bytes, Message};
+
+use crate::arguments::Arguments;
+
+const MESSAGES: u64 = 64; // distinct messages of a connection
+const SIZES: std::ops::RangeInclusive<u64> = 5..=1024; // bytes of a message
+
+/// Results of connections.
+#[derive(Default)]
+pub struct Counts {
+    /// Echoes that equal their messages.
+    pub echoes: u64,
+    /// Payload bytes of these echoes.
+    pub bytes: u64,
+    /// Echoes that differ from their messages.
+    pub different: u64,
+    /// Connections that could not be opened.
+    pub connect: u64,
+    /// Connections that ended, or sent an invalid frame.
+    pub read: u64,
+    /// Connections on which sending failed.
+    pub write: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.echoes += other.echoes;
+        self.bytes += other.bytes;
+        self.different += other.different;
+        self.connect += other.connect;
+        self.read += other.read;
+        self.write += other.write;
+    }
+}
+
+/// Connect, wait for the other connections at the barrier, and exchange messages until the end of the load.
+pub async fn run(arguments: Arc<Arguments>, number: u64, start: Arc<Barrier>) -> Counts {
+    let mut counts = Counts::default();
+    let connected = connect_async(&arguments.url).await;
+    let messages = messages(arguments.seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    start.wait().await;
+    let Ok((mut socket, _)) = connected else {
+        counts.connect = 1;
+        return counts;
+    };
+    let end = Instant::now() + arguments.duration;
+    let mut in_flight = VecDeque::with_capacity(arguments.depth);
+    let mut unsent = messages.iter().cycle();
+    loop {
+        while in_flight.len() < arguments.depth {
+            let Some(message) = unsent.next() else { return counts };
+            if socket.feed(message.clone()).await.is_err() {
+                counts.write = 1;
+                return counts;
+            }
+            in_flight.push_back(message);
+        }
+        if socket.flush().await.is_err() {
+            counts.write = 1;
+            return counts;
+        }
+        match timeout_at(end, socket.next()).await {
+            Err(_) => return counts, // the end of the load
+            Ok(Some(Ok(echo @ (Message::Text(_) | Message::Binary(_))))) => {
+                if in_flight.pop_front().is_some_and(|message| *message == echo) {
+                    counts.echoes += 1;
+                    counts.bytes += echo.len() as u64;
+                } else {
+                    counts.different += 1;
+                }
+            }
+            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)))) => {}
+            Ok(_) => {
+                counts.read = 1;
+                return counts;
+            }
+        }
+    }
+}
+
+/// Return text and binary messages with lengths and contents drawn from a seed.
+fn messages(seed: u64) -> Vec<Message> {
+    let mut random = Random(seed);
+    (0..MESSAGES)
+        .map(|number| {
+            let size = SIZES.start() + random.next() % (SIZES.end() - SIZES.start() + 1);
+            let letters = (0..size).map(|_| b'a' + (random.next() % 26) as u8);
+            if number % 2 == 0 {
+                Message::Text(letters.map(char::from).collect::<String>().into())
+            } else {
+                Message::Binary(letters.collect::<Bytes>())
+            }
+        })
+        .collect()
+}
+
+/// The random number generator SplitMix64 (Steele, Lea and Flood, 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::messages;
+
+    #[test]
+    fn messages_depend_only_on_the_seed() {
+        assert_eq!(messages(1), messages(1));
+        assert_ne!(messages(1), messages(2));
+        assert!(messages(3).iter().all(|message| (5..=1024).contains(&message.len())));
+    }
+}
