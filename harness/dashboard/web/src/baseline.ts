@@ -31,6 +31,9 @@ function rebaseRanking(ranking: Ranking, baseline: string, note: string): Rankin
     reference: baseline,
     test_types: Object.fromEntries(tests),
     overall: rebaseScores(ranking.overall, baseline),
+    groups: Object.fromEntries(
+      Object.entries(ranking.groups).map(([group, scores]) => [group, rebaseScores(scores, baseline)]),
+    ),
     notes: [...ranking.notes, note],
   };
 }

@@ -33,15 +33,25 @@ export function geometricMean(ratios: Readonly<Record<string, number>>, tests: r
   return tests.length > 0 ? Math.exp(sum / tests.length) : null;
 }
 
-/** Return the test types that can be scored. If there is a baseline, it must have a value in the test type. */
-export function scorable(ranking: Ranking): string[] {
+/**
+ * Return the test types of a group, or those without a group, that can be scored. A run of groups alone has only one
+ * score. If there is a baseline, it must have a value in the test type.
+ */
+export function scorable(ranking: Ranking, group: string | null = null): string[] {
+  const groups = Object.entries(ranking.groups).map(([name, scores]) => [name, scoredTests(scores)] as const);
   return Object.entries(ranking.test_types)
+    .filter(([test]) => (groups.find(([, tests]) => tests.has(test))?.[0] ?? null) === group)
     .filter(([, { headline }]) =>
       ranking.reference === null
         ? headline.rows.some((row) => row.throughput)
         : headline.rows.some((row) => row.implementation === ranking.reference && row.throughput),
     )
     .map(([test]) => test);
+}
+
+/** Return the test types that scores cover. */
+export function scoredTests(scores: readonly Score[]): ReadonlySet<string> {
+  return new Set(scores.flatMap((score) => Object.keys(score.ratios)));
 }
 
 /**
@@ -54,8 +64,9 @@ export function scoreRows(
   metric: Metric,
   counting: readonly string[],
   served: readonly Score[] | null,
+  group: string | null = null,
 ): ScoreRow[] {
-  const tests = scorable(ranking);
+  const tests = scorable(ranking, group);
   const byTest = new Map(tests.map((test) => [test, advantages(ranking, test, metric)]));
   const servedScores = new Map(
     (served ?? []).map((score) => [

@@ -14,6 +14,7 @@ import type {
   TestDocument,
 } from "./documents";
 import { rebase, rebaseTable } from "./baseline";
+import { scoredTests } from "./scores";
 import { convert } from "./techempower/convert";
 
 /**
@@ -243,8 +244,13 @@ function ownValue<Value>(values: Readonly<Record<string, Value>> | undefined, ke
 
 /** Return the scores in the run's ranking if they cover exactly these test types. */
 export function scoresFor({ ranking }: RunDocument, testTypes: readonly string[]): readonly Score[] | null {
-  const scored = new Set(ranking.overall.flatMap((score) => Object.keys(score.ratios)));
-  return scored.size === testTypes.length && testTypes.every((test) => scored.has(test)) ? ranking.overall : null;
+  const candidates = [ranking.overall, ...Object.values(ranking.groups)];
+  return (
+    candidates.find((scores) => {
+      const scored = scoredTests(scores);
+      return scored.size === testTypes.length && testTypes.every((test) => scored.has(test));
+    }) ?? null
+  );
 }
 
 /** Return the run embedded in this page as gzipped base64, or null if a server serves the page. */

@@ -24,14 +24,15 @@ import { Groups } from "../views/groups";
 interface Props {
   doc: RunDocument;
   infos: ReadonlyMap<string, ImplementationInfo>;
+  group: string | null; // group of test types; null for the test types without a group
   view: View;
   version: number;
 }
 
-export function Overall({ doc, infos, view, version }: Props) {
+export function Overall({ doc, infos, group, view, version }: Props) {
   const { source, route } = usePage();
   const { run, ranking } = doc;
-  const tests = useMemo(() => scorable(ranking), [ranking]);
+  const tests = useMemo(() => scorable(ranking, group), [ranking, group]);
   const counting = useMemo(
     () => tests.filter((test) => !route.excludedTests.includes(test)),
     [tests, route.excludedTests],
@@ -45,8 +46,8 @@ export function Overall({ doc, infos, view, version }: Props) {
   );
   const served = localScores ?? (scores.state === "ready" ? scores.value : null);
   const all = useMemo(
-    () => scoreRows(ranking, infos, route.metric, counting, served),
-    [ranking, infos, route.metric, counting, served],
+    () => scoreRows(ranking, infos, route.metric, counting, served, group),
+    [ranking, infos, route.metric, counting, served, group],
   );
   const list = visibleScores(all, infos, route);
   const flagsOfAll = useMemo(() => commonFlags(all.filter((row) => row.score !== null).map((row) => row.flags)), [all]);
@@ -61,7 +62,7 @@ export function Overall({ doc, infos, view, version }: Props) {
     () => (ranking.reference === null ? null : ratioScale(all.flatMap((row) => Object.values(row.ratios)))),
     [all, ranking.reference],
   );
-  const title = `Overall score by ${spec.name}: ${doc.title}`;
+  const title = `${group === null ? "Overall score" : `Score of ${group}`} by ${spec.name}: ${doc.title}`;
   return (
     <>
       <Toolbar

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { RunDocument } from "../documents";
 import { usePage, useOptionalDocument } from "../hooks";
-import { label, testName } from "../load";
+import { label } from "../load";
 import { Summary } from "../parts/summary";
 import { CommonFlags, Waiting } from "../parts/basics";
 import { SelectionBar } from "../parts/selection";
@@ -14,7 +14,7 @@ import { TestView } from "./test-view";
 import { OrderOperations } from "../views/order-operations";
 import { OrderRanking } from "../views/orders";
 import { SelectedRows } from "../views/selected-rows";
-import { mayHaveLatency, orderResults, OVERALL, testTabs, viewTabs } from "./view-tabs";
+import { isScore, mayHaveLatency, orderResults, scoredGroup, tabLabel, testTabs, viewTabs } from "./view-tabs";
 
 const ENVIRONMENT_SENTENCE = 2; // index of the summary's sentence about the machine, which repeats the heading
 
@@ -29,7 +29,7 @@ export function Results({ doc, version }: Props) {
   const tabs = testTabs(doc);
   const test = tabs.includes(route.test) ? route.test : (tabs[0] ?? "");
   const headline = ranking.test_types[test]?.headline ?? null;
-  const needsLoads = (route.load !== "" || route.view === "load") && test !== OVERALL && test !== "";
+  const needsLoads = (route.load !== "" || route.view === "load") && !isScore(test) && test !== "";
   const details = useOptionalDocument(
     `test ${route.run} ${test}#${version} ${route.baseline}`,
     needsLoads ? () => source.test(route.run, test, route.baseline) : null,
@@ -58,7 +58,7 @@ export function Results({ doc, version }: Props) {
   const view = views.find(({ id }) => id === route.view)?.id ?? "table";
   const orders = orderResults(doc, test);
   // The summary covers the headline loads and all test types, so it is hidden for other selections.
-  const partial = (route.load && !orders) || (test === OVERALL && route.excludedTests.length);
+  const partial = (route.load && !orders) || (isScore(test) && route.excludedTests.length);
   const sentences = partial ? undefined : doc.sentences[test]?.[route.metric];
   return (
     <>
@@ -67,9 +67,9 @@ export function Results({ doc, version }: Props) {
         panel="results"
         chosen={test}
         onChoose={(id) => go({ test: id, load: "" })}
-        tabs={tabs.map((id) => ({ id, label: id === OVERALL ? "Overall" : testName(id) }))}
+        tabs={tabs.map((id) => ({ id, label: tabLabel(id) }))}
       />
-      <div id="results" role="tabpanel" aria-label={test === OVERALL ? "Overall" : testName(test)} class="results">
+      <div id="results" role="tabpanel" aria-label={tabLabel(test)} class="results">
         {view !== "about" && (
           <>
             <Summary parts={sentences?.filter((_, part) => part !== ENVIRONMENT_SENTENCE)} />
@@ -92,8 +92,8 @@ export function Results({ doc, version }: Props) {
             <About doc={doc} />
           ) : view === "selected" ? (
             <SelectedRows doc={doc} infos={infos} test={test} table={table} />
-          ) : test === OVERALL ? (
-            <Overall doc={doc} infos={infos} view={view} version={version} />
+          ) : isScore(test) ? (
+            <Overall doc={doc} infos={infos} group={scoredGroup(test)} view={view} version={version} />
           ) : orders && view === "latency" ? (
             <OrderOperations orders={orders} />
           ) : orders ? (

@@ -1,9 +1,10 @@
 // The tabs of a run: its test types, and the views that have content.
 import type { ScenarioResults, RunDocument, Table } from "../documents";
-import { axis, position } from "../load";
+import { axis, position, testName } from "../load";
 import type { View } from "../route";
 
 export const OVERALL = "overall";
+const GROUP_PREFIX = `${OVERALL}-`; // begins the ids of the scores of groups, as in "overall-protocols"
 const ORDER = "order";
 
 export interface ViewTab {
@@ -11,14 +12,32 @@ export interface ViewTab {
   label: string;
 }
 
-/** Return the test types of a run. The overall score is first if at least two test types can be scored. */
+/** Return whether a tab shows a score instead of a test type. */
+export function isScore(tab: string): boolean {
+  return tab === OVERALL || tab.startsWith(GROUP_PREFIX);
+}
+
+/** Return the group whose score a tab shows, or null if it shows the score of the test types without a group. */
+export function scoredGroup(tab: string): string | null {
+  return tab.startsWith(GROUP_PREFIX) ? tab.slice(GROUP_PREFIX.length) : null;
+}
+
+/** Return the label of a tab. */
+export function tabLabel(tab: string): string {
+  const group = scoredGroup(tab);
+  return group === null ? (tab === OVERALL ? "Overall" : testName(tab)) : `Overall: ${group}`;
+}
+
+/** Return the test types of a run, after the overall score and the groups' scores, if they exist. */
 export function testTabs({ ranking }: RunDocument): string[] {
   const tests = Object.keys(ranking.test_types);
   const wasMeasured = (test: string): boolean =>
     ranking.test_types[test]?.headline.rows.some((row) => row.throughput) ?? false;
   const scored = ranking.overall.some((score) => Object.keys(score.ratios).length > 0);
   const overall = scored || (ranking.reference === null && tests.filter(wasMeasured).length > 1);
-  return [...(overall ? [OVERALL] : []), ...(tests.some(wasMeasured) ? tests : [])];
+  const groups = Object.entries(ranking.groups).filter(([, scores]) => scores.length > 0);
+  const scores = [...(overall ? [OVERALL] : []), ...groups.map(([group]) => `${GROUP_PREFIX}${group}`)];
+  return [...scores, ...(tests.some(wasMeasured) ? tests : [])];
 }
 
 /** Return the views of a test type that have content. */
@@ -36,7 +55,7 @@ export function viewTabs(
   const grouped = hasRanks && doc.run.implementations.length > 2;
   const ranked: ViewTab = { id: "table", label: hasRanks || orderResults(doc, test) ? "Ranking" : "Figures" };
   const selected: ViewTab[] = shown.selected ? [{ id: "selected", label: "Selected rows" }] : [];
-  if (test === OVERALL) return [ranked, ...(grouped ? [groups] : []), ...selected, about];
+  if (isScore(test)) return [ranked, ...(grouped ? [groups] : []), ...selected, about];
   if (orderResults(doc, test)) return [ranked, { id: "latency", label: "Use cases" }, about];
   const loads = doc.run.loads[test] ?? [];
   const parameter = axis(loads);

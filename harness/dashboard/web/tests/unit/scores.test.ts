@@ -2,8 +2,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { Ranking, Score } from "../../src/documents";
+import type { Ranking, RunDocument, Score } from "../../src/documents";
 import { geometricMean, scorable, scoreRows } from "../../src/scores";
+import { OVERALL, tabLabel, testTabs } from "../../src/pages/view-tabs";
+import { scoresFor } from "../../src/source";
 import { heat, STEPS } from "../../src/parts/heat";
 
 interface Fixture {
@@ -72,4 +74,27 @@ test("a missing counted test removes the score", () => {
 
 test("heat ranges from the best to a tenth", () => {
   expect([1, 0.99, 0.5, 0.2, 0.05, 0].map(heat)).toEqual([0, 0, 2, 5, STEPS - 1, STEPS - 1]);
+});
+
+test("a group of test types has a score of its own", () => {
+  const { ranking, subset } = fixture;
+  const grouped = new Set(subset.test_types);
+  const others = scorable(ranking).filter((kind) => !grouped.has(kind));
+  const overall = ranking.overall.map((score) => ({
+    ...score,
+    ratios: Object.fromEntries(Object.entries(score.ratios).filter(([kind]) => !grouped.has(kind))),
+  }));
+  const split: Ranking = { ...ranking, overall, groups: { protocols: subset.scores } };
+  expect(scorable(split)).toEqual(others);
+  expect(new Set(scorable(split, "protocols"))).toEqual(grouped);
+  const list = scoreRows(split, new Map(), "throughput", subset.test_types, subset.scores, "protocols");
+  for (const { implementation, throughput } of subset.scores) {
+    const row = list.find((item) => item.name === implementation);
+    expectClose(row?.score, throughput?.estimate.median);
+    expect(row?.rank).toEqual(throughput?.rank ?? null);
+  }
+  expect(scoresFor({ ranking: split } as RunDocument, subset.test_types)).toBe(subset.scores);
+  const tabs = testTabs({ ranking: split } as RunDocument);
+  expect(tabs.slice(0, 2)).toEqual([OVERALL, "overall-protocols"]);
+  expect(tabs.slice(0, 3).map(tabLabel)).toEqual(["Overall", "Overall: protocols", "JSON"]);
 });
