@@ -16,7 +16,7 @@ from harness.verify.wire import TIMEOUT_SECONDS
 
 ReportedCount = Annotated[int, Field(ge=0, le=10**18)]
 
-DRAWN_FILE = "requests.bin"  # file in the load's folder with the requests from which drawn.lua draws
+DRAWN_FILE = "requests.bin"  # in the load's folder: the requests from which drawn.lua draws at random
 
 
 class WrkLine(BaseModel):
@@ -88,7 +88,7 @@ class Wrk:
         try:
             result = WrkLine.model_validate_json(line)
         except ValidationError as error:
-            raise LoadError(f"wrk's result for {run.url} is not a line of report.lua: {line[:300]}") from error
+            raise LoadError(f"wrk's result for {run.url} is not in the format of report.lua: {line[:300]}") from error
         if result.duration_us <= 0:
             raise LoadError(f"wrk reported no duration for {run.url}, perhaps because the clock was set: {line[:300]}")
         # A cold server may drop each connection once. More errors mean that wrk could not parse the responses.

@@ -57,7 +57,7 @@ _CORE_TEST_TYPES = (
         response_shape="rows",
         sweep="query",
         reads_database=True,
-        # Requests for 20 rows serve two checks: the exact number of statements, and the randomness of ids.
+        # Two checks use requests for 20 rows: the exact number of statements, and the randomness of ids.
         brief=(RequestBatch(times=8, rows=20),),
         thorough=(RequestBatch(times=50, rows=20), RequestBatch(times=20, rows=500)),
     ),
@@ -98,7 +98,7 @@ TEST_TYPES: dict[str, TestType] = {
 
 
 def supported_by_all(test_type: str, load: Load) -> bool:
-    """Return whether every load generator supports the load. wrk supports only HTTP/1.1 with kept connections."""
+    """Return whether every load generator supports the load. wrk supports only HTTP/1.1 with keep-alive."""
     kind = TEST_TYPES.get(test_type)
     return keeps_connections(load) and (kind is None or kind.protocol == "http1")
 

@@ -1,4 +1,4 @@
-"""Tests for a run's files: written records can be read, and damaged files are reported by name."""
+"""Tests for a run's files: written records can be read, and errors name the damaged file."""
 
 import json
 import resource
@@ -45,14 +45,14 @@ def test_number_of_reported_problems_is_limited(written: RunStore) -> None:
     problems = store.read_run(written.folder).problems
     assert [text.partition("trials.jsonl: ")[2] for text in problems[-2:]] == [
         f"line {reader.MAX_PROBLEMS}: Invalid JSON: expected value at line 1 column 1",
-        "further lines cannot be read",
+        "more lines cannot be read",
     ]
 
 
 def test_full_disk_leaves_no_partial_record(written: RunStore) -> None:
     path = written.folder / "verdicts.jsonl"
     before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))  # too little for the record
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))  # too small for the record
     try:
         with pytest.raises(StoreError, match=r"cannot write .*verdicts\.jsonl: File too large"):
             written.add_verdict(records.verdict("fast", "json", Outcome.FAIL))
@@ -192,7 +192,7 @@ def test_noise_floor_depends_on_machine_and_profile(tmp_path: Path) -> None:
     )
 
 
-LINES = {  # lines of trials.jsonl
+LINES = {  # name -> text of trials.jsonl
     "half": '{"id": "cut o\n',
     "no objects": 'words\n[]\n"a"\n\n{"id": 3}\n{"id": "x", "load": {"kind": "shut"}}\n',
     "too many objects": '{"a": [' + "[]," * reader.MAX_LINE_CONTAINERS + "[]]}\n",
