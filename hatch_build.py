@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent
 
 
 class Metadata(MetadataHookInterface):
-    """The wheel's dependencies from requirements.in, and its project URLs on GitHub."""
+    """A hook that adds the dependencies in requirements.in and the GitHub project URLs to the wheel's metadata."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Add the dependencies and, in GitHub Actions, the project URLs."""
@@ -29,7 +29,7 @@ class Metadata(MetadataHookInterface):
 
 
 class Build(BuildHookInterface):
-    """A build of the wheel for this platform. It needs npm and cargo."""
+    """A hook that builds the dashboard page and the load generator for the wheel. It needs npm and cargo."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the built page and the compiled load generators."""
@@ -37,7 +37,7 @@ class Build(BuildHookInterface):
         from harness.paths import PREBUILT
         from harness.provisioning import crates
 
-        module = ROOT / "harness" / "dashboard" / "build.py"  # not as a package, which imports the web server
+        module = ROOT / "harness" / "dashboard" / "build.py"  # load only this file: the package imports the web server
         spec = importlib.util.spec_from_file_location("page", module)
         page = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(page)
@@ -52,7 +52,7 @@ class Build(BuildHookInterface):
             shutil.copy(ROOT / "harness" / name, copied)
             build_data["force_include"][str(copied)] = f"harness/_tree/harness/{name}"
         commit = program.parent / "COMMIT"
-        if (ROOT / ".git").exists() and shutil.which("git"):  # a source distribution is not a checkout
+        if (ROOT / ".git").exists() and shutil.which("git"):  # a source distribution has no git history
             described = subprocess.run(
                 ("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"),
                 check=False, capture_output=True, text=True, cwd=ROOT,
@@ -63,5 +63,5 @@ class Build(BuildHookInterface):
         build_data["pure_python"] = False
         build_data["infer_tag"] = False
         libc, version = platform.libc_ver()
-        system = f"manylinux_{version.replace('.', '_')}" if libc == "glibc" else "linux"  # PyPI refuses linux
+        system = f"manylinux_{version.replace('.', '_')}" if libc == "glibc" else "linux"  # PyPI rejects linux
         build_data["tag"] = f"py3-none-{system}_{platform.machine()}"

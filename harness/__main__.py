@@ -27,13 +27,13 @@ from harness.host import environment, interruption, memory  # noqa: E402
 
 
 def open_streams() -> None:
-    """Open stdin, stdout and stderr if the parent closed them. Otherwise, other files would get these descriptors."""
+    """Open stdin, stdout and stderr if the parent closed them. Otherwise, later files would get their numbers."""
     for number in range(3):
         try:
             os.fstat(number)
-        except (
-            OSError
-        ):  # os.open() returns the lowest free descriptor. Writing to this stdout fails; text for stderr is discarded
+        except OSError:
+            # os.open() returns the lowest free descriptor, which is ``number``. stdout becomes read-only, so that
+            # writing to it fails instead of silently losing output. Text for stderr is discarded.
             os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
     for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
         if getattr(sys, name) is None:
@@ -55,24 +55,24 @@ def run() -> int:
             return main()
         finally:
             _end()
-    except KeyboardInterrupt:  # interrupted outside the code in harness.cli that handles interrupts
+    except KeyboardInterrupt:  # interrupted outside harness.cli, which handles its own interrupts
         _end()
         return Exit.INTERRUPTED
     except Exception:
-        if interruption.requested():  # the interrupt made an import fail with another error
+        if interruption.requested():  # the interrupt broke an import, which raised a different error
             return Exit.INTERRUPTED
         raise
 
 
 def _end() -> None:
-    """Stop all child processes, and ignore signals from now on."""
+    """Stop all child processes and ignore all further signals."""
     interruption.hold_until_exit()
     _children("stop_all")
     interruption.disarm()
 
 
 def _children(function: str) -> Any:  # noqa: ANN401 - result of the function
-    """Call a function in ``harness.host.process`` if the module is loaded. Otherwise, no children exist."""
+    """Call a function in ``harness.host.process``. If that module is not loaded, no children exist, so do nothing."""
     if call := getattr(sys.modules.get("harness.host.process"), function, None):
         call()
 
@@ -80,8 +80,8 @@ def _children(function: str) -> Any:  # noqa: ANN401 - result of the function
 def script() -> None:
     """Run the command line and exit. This is the entry point of the installed ``tfb`` command."""
     status = run()
-    # If an interrupt arrives during exec(), which dataclasses call, CPython remembers the interrupt and later ends this
-    # process with SIGINT. A second exec() clears the interrupt, so the process exits with ``status``.
+    # If SIGINT arrives during exec(), which dataclasses call, CPython later kills this process with SIGINT. A second
+    # exec() makes CPython forget the signal, so that the process exits with ``status``.
     exec("")  # noqa: S102
     sys.exit(status)
 

@@ -12,7 +12,7 @@ from rich.segment import Segment
 
 from harness.plain_text import inert_line, printable
 
-# Last character of a partial line. Together with the text written next, it could form a CI command.
+# Matches the last character of a partial line if the next text could complete a CI command.
 _UNFINISHED = re.compile(r"(?<!\S)(:)\Z|(#)\Z")
 
 
@@ -21,7 +21,7 @@ class _Lines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._buffer = ""  # last line, if it is incomplete
+        self._buffer = ""  # the last line, if it is still incomplete
         self._line_started = False  # whether part of the current line has already been written
         self._lock = threading.RLock()
 
@@ -43,7 +43,7 @@ class _Lines:
             self._stream.flush()
 
     def _inert(self, line: str) -> str:
-        """Return a line with CI commands escaped. The beginning of the line may already have been written."""
+        """Escape CI commands in a line, or in the rest of a line whose beginning has already been written."""
         escaped = inert_line(f"|{line}")[1:] if self._line_started else inert_line(line)
         self._line_started = False
         return escaped
@@ -53,21 +53,21 @@ class _Lines:
 
 
 class InertStream(_Lines):
-    """A replacement for stdout or stderr that escapes control characters."""
+    """A replacement for stdout or stderr that escapes control characters and CI commands."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
-        self.commands = stream  # stream for the commands that tfb prints for the CI service, such as ::group::
-        self.rich_proxied_file = _Lines(stream)  # rich writes to this stream, which does not escape control sequences
+        self.commands = stream  # unescaped stream for tfb's own CI commands, such as ::group::
+        self.rich_proxied_file = _Lines(stream)  # rich's stream; it keeps rich's control sequences
 
     def write(self, text: str) -> int:
-        """Write a string with control characters escaped."""
+        """Write text with control characters and CI commands escaped."""
         super().write(printable(text))
         return len(text)
 
 
 def write_commands(text: str) -> None:
-    """Write CI commands to stdout. In all other output, commands are escaped."""
+    """Write CI commands to stdout without escaping them."""
     sys.stdout.flush()
     getattr(sys.stdout, "commands", sys.stdout).write(text)
 
@@ -76,7 +76,7 @@ class SafeConsole(Console):
     """A rich console on which only rich can move the cursor or change colours."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - rich's own options
-        # Names and messages may contain brackets and colons, so markup is disabled. Use rich's Text for styles.
+        # Disable markup, because names and messages may contain brackets and colons. Use rich's Text for styles.
         super().__init__(**{"markup": False, "emoji": False, **options})
 
     def _innermost(self) -> Any:  # noqa: ANN401 - rich wraps streams of any type

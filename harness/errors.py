@@ -22,7 +22,7 @@ class TfbError(Exception):
 
 
 class UsageError(TfbError):
-    """A command line with an unknown name or contradictory values."""
+    """Invalid input from the user, such as an unknown name or conflicting values."""
 
     exit_code = Exit.USAGE
 
@@ -56,17 +56,17 @@ class ServerDiedError(TfbError):
 
 
 class MachineLostError(TfbError):
-    """A machine of the run that no longer responds. The run can continue only when the machine is available again."""
+    """A machine that stopped responding during a run. The run can continue only when the machine is available again."""
 
     exit_code = Exit.ENVIRONMENT
 
 
 class EngineFullError(MachineLostError):
-    """A Docker engine whose disk is full. It cannot start containers until space is freed."""
+    """A Docker engine whose disk is full. It cannot start containers until disk space is freed."""
 
 
 class DatabaseDiedError(TfbError):
-    """A database that exited or ended sessions during a measurement. The measured server is not to blame."""
+    """A database that exited or ended sessions during a measurement. The measured server is not at fault."""
 
 
 class LoadError(TfbError):
@@ -78,4 +78,4 @@ class StoreError(TfbError):
 
 
 class ChangedRecordsError(StoreError):
-    """Records that another program changed during the run."""
+    """Records that a different program changed during the run."""

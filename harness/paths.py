@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-_PACKAGED = Path(__file__).resolve().parent / "_tree"  # the part of the repository that a wheel contains
+_PACKAGED = Path(__file__).resolve().parent / "_tree"  # the files of the repository that a wheel includes
 INSTALLED = _PACKAGED.is_dir()
 PROGRAM = "tfb" if INSTALLED else "./tfb"  # the command that users type
 REPOSITORY = _PACKAGED if INSTALLED else Path(__file__).resolve().parent.parent
@@ -14,9 +14,9 @@ PROFILES = CONFIG / "profiles"
 CLAIMS = CONFIG / "claims"
 RESULTS = Path.cwd() / "tfb-results" if INSTALLED else REPOSITORY / "results"
 TOOLSET = REPOSITORY / "toolset"
-BUILT_FROM = REPOSITORY / "COMMIT"  # only in a wheel: output of git describe when the wheel was built
+BUILT_FROM = REPOSITORY / "COMMIT"  # in a wheel only: output of git describe at build time
 CONFIG_FILE = "benchmark_config.json"  # name of the configuration file in an implementation's folder
-PREBUILT = "built"  # folder in a wheel's toolset that contains compiled programs
+PREBUILT = "built"  # folder for compiled programs in a wheel's toolset
 
 
 def state_folder() -> Path:

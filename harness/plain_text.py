@@ -27,7 +27,7 @@ _SEPARATOR = "&#8203;"  # zero-width space; it prevents Markdown from turning na
 # Words and numbers that Markdown does not render as links, mentions, issue numbers, commits or lists.
 _PLAIN_WORD = re.compile(r"(?!www\b|GH-)[A-Za-z]{1,40}[,;:]?|\[?[-+]?\d{1,6}([.,]\d{1,6})*[×%]?\]?[,;:]?|[–·→÷×±%]")
 _COMMIT = re.compile(r"\b[0-9a-f]{7,}\b")
-# Similar characters to use in code spans. A | would end a table cell, and some viewers interpret < and > as HTML.
+# Lookalikes for characters in code spans: | would end a table cell, and some viewers interpret < and > as HTML.
 _LOOKALIKES = str.maketrans({"|": "\u2502", "<": "\u2039", ">": "\u203a"})
 
 
@@ -75,7 +75,7 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """Return plain words unchanged, and any other text as a code span. The result is one line and valid in tables."""
+    """Return plain words unchanged, and other text as a code span. The result is a single line that fits in a table."""
     text = inert_line(one_line(text))
     if not text or (all(_PLAIN_WORD.fullmatch(word) for word in text.split(" ")) and not _COMMIT.search(text)):
         return text
@@ -99,6 +99,6 @@ def json_text(document: str) -> str:
 
 
 def _utf16(character: str) -> str:
-    """Return a character as JSON escapes, with an escape for each UTF-16 code unit."""
+    """Return the JSON escapes for a character, one for each UTF-16 code unit."""
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[index]:02x}{units[index + 1]:02x}" for index in range(0, len(units), 2))

@@ -39,17 +39,17 @@ class Verb:
 
 @dataclass(frozen=True, kw_only=True)
 class PageView:
-    """A page that the dashboard serves below /views and includes in its navigation."""
+    """A page that the dashboard serves under /views and lists in its navigation."""
 
-    target: ObjectPath  # function that takes the results folder and returns HTML
+    target: ObjectPath  # function that receives the results folder and returns HTML
     title: str
 
 
 class Plugin(Protocol):
-    """Base class of plugins. A plugin sets the attributes for the objects that it adds.
+    """Base class of plugins. A plugin overrides the attributes for the extension points that it uses.
 
-    Each attribute maps names, by which users select the objects, to the objects. tfb imports the plugin's module on
-    every start, so the module should import only ``harness.plugins``.
+    Each attribute maps the names that users type to objects. tfb imports the plugin's module on every start, so the
+    module should import only ``harness.plugins``.
     """
 
     verbs: ClassVar[Mapping[str, Verb]] = {}
@@ -74,7 +74,7 @@ class InstalledPlugin:
     parts: type[Plugin]
 
     def load(self, target: ObjectPath) -> object:
-        """Import an object of the plugin. Raises PluginError."""
+        """Import one of the plugin's objects. Raises PluginError if the import fails."""
         try:
             return _import(target)
         except Exception as error:  # a plugin's code may raise any exception
@@ -83,7 +83,7 @@ class InstalledPlugin:
 
 @cache
 def installed() -> Sequence[InstalledPlugin]:
-    """Return the plugins that can be imported. Print a warning to stderr about each plugin that cannot."""
+    """Return the plugins that can be imported. Print a warning to stderr for each one that cannot."""
     plugins = []
     for name, distribution, target in (*_own_entry_points(), *_installed_entry_points()):
         try:
@@ -99,7 +99,7 @@ class Extensions(Generic[T]):
     """The objects that plugins add to an extension point, for example exporters."""
 
     def __init__(self, attribute: str) -> None:
-        """``attribute`` names the attribute of ``Plugin`` that maps names to targets."""
+        """Collect the objects in this attribute of all plugins, for example ``exporters``."""
         self._attribute = attribute
 
     def names(self) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Extensions(Generic[T]):
         return tuple(name for plugin in installed() for name in getattr(plugin.parts, self._attribute))
 
     def load_all(self) -> dict[str, T]:
-        """Import the objects and return them by name. Skip broken objects with a warning on stderr."""
+        """Import the objects and return them by name. Print a warning for each import that fails."""
         objects: dict[str, T] = {}
         for plugin in installed():
             for name, target in getattr(plugin.parts, self._attribute).items():
@@ -134,12 +134,12 @@ class Hook(Generic[T]):
 
 
 def verbs(reserved: Collection[str]) -> dict[str, Verb]:
-    """Return the verbs of all plugins by name. Omit a verb whose name is already used, and print a warning."""
+    """Return the verbs of all plugins by name. If a name is already taken, omit the verb and print a warning."""
     accepted: dict[str, Verb] = {}
     for plugin in installed():
         for name, verb in plugin.parts.verbs.items():
             if name in reserved or name in accepted:
-                _report(f"plugin {plugin.name}: the verb {name!r} already exists and is ignored; rename it")
+                _report(f"plugin {plugin.name}: its verb {name!r} is ignored, because the name is taken. Rename it")
             else:
                 accepted[name] = verb
     return accepted

@@ -1,6 +1,6 @@
 """Replaces secrets in text before the text is recorded or shown.
 
-``declare`` takes a service's environment variables. From then on, their values are redacted in logs, records and
+``declare`` registers a service's environment variables. From then on, tfb redacts their values in logs, records and
 messages.
 """
 
@@ -15,12 +15,12 @@ from typing import Any
 MIN_LENGTH = 6  # minimum length of a redacted value
 MIN_SECRET_LENGTH = 4  # minimum length if the variable's name suggests a secret
 SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT|DSN", re.IGNORECASE)
-# Plain words, short numbers and IP addresses are not redacted, because messages would become unreadable.
+# Do not redact plain words, short numbers and IP addresses, because messages would become unreadable.
 PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
 PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # a password in a URL
 UNRESERVED = re.compile(rb"[\w.~-]", re.ASCII)
-# Record keys whose values are never redacted. The values are words that tfb chooses, or names in tfb.toml. A secret
-# could equal such a word by chance.
+# Record keys whose values are never redacted. tfb or tfb.toml defines these values, and a secret could equal one by
+# chance.
 IDENTIFIERS = frozenset(
     (
         *("basis", "check", "client", "depth", "design", "digest", "display_name", "flag", "framework"),
@@ -88,26 +88,26 @@ def _redact_strings(document: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def _parts(value: str) -> Iterable[str]:
-    """Yield the value, the lines of a multi-line value, and passwords in URLs."""
+    """Yield the value itself, each line of a multi-line value, and each password in a URL."""
     yield value
     yield from (line.strip() for line in value.splitlines() if "\n" in value)
     yield from PASSWORD.findall(value)
 
 
 def _forms(value: str) -> set[str]:
-    """Return the spellings of a value in JSON, Python, shells, URLs, compose files and base64."""
+    """Return the value as it is written in JSON, Python, shells, URLs, compose files and base64."""
     escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
     shell = {value.replace("'", "'\"'\"'"), value.replace("$", "$$")}
     return {value, *escaped, *shell, _quoted(value), base64.b64encode(value.encode()).decode()}
 
 
 def _quoted(value: str) -> str:
-    """Return the value URL-encoded."""
+    """URL-encode the value."""
     units = (bytes([each]) for each in value.encode())
     return "".join(unit.decode() if UNRESERVED.fullmatch(unit) else f"%{unit[0]:02X}" for unit in units)
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Return a pattern that matches every form of a secret and prefers longer forms."""
+    """Return a pattern that matches all forms of all secrets, longer forms first."""
     return re.compile("|".join(re.escape(each) for each in sorted(_values, key=len, reverse=True)))

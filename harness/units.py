@@ -26,7 +26,7 @@ def format_seconds(seconds: float | None) -> str:
 
 
 def format_elapsed(seconds: float) -> str:
-    """Return a duration in whole seconds or minutes, for a running clock: 7 s, 3 min 05 s, 2 h 04 min."""
+    """Return an elapsed time without fractions of a second: 7 s, 3 min 05 s, 2 h 04 min."""
     return f"{seconds:.0f} s" if seconds < 59.5 else format_seconds(seconds)
 
 
@@ -42,7 +42,7 @@ def format_bytes(count: float | None) -> str:
 
 
 def format_micros(seconds: float | None) -> str:
-    """Return seconds as microseconds, with three significant digits and without a unit."""
+    """Return a duration in microseconds, without the unit and with about three digits."""
     if seconds is None:
         return "–"
     micros = seconds * 1e6

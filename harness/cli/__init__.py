@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Call a command and return the exit code. Print errors as messages."""
+    """Call a command and return its exit code. Convert exceptions to messages on stderr."""
     logging.getLogger("tfb").addHandler(logging.NullHandler())
     logging.raiseExceptions = False  # print no traceback if a log message cannot be written
     try:
@@ -46,7 +46,7 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def _comes_from_interrupt(error: BaseException | None) -> bool:
-    """Return whether a KeyboardInterrupt caused an error, for example during an import."""
+    """Return whether the error's chain of causes contains a KeyboardInterrupt, for example one raised in an import."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
@@ -60,7 +60,7 @@ def _print_error(error: Exception) -> int:
         case OSError():  # keep the whole message, which contains the file name
             return _print(str(error), Exit.FAILED)
         case MemoryError():
-            text = "this process has reached the memory limit: raise the limit (ulimit -v), or measure less at once"
+            text = "tfb ran out of memory: raise the limit (ulimit -v), or measure fewer implementations at once"
             return _print(text, Exit.FAILED)
     if os.environ.get(TRACEBACK):
         return _print("".join(traceback.format_exception(error)), Exit.FAILED)
@@ -75,7 +75,7 @@ def _print_error(error: Exception) -> int:
 
 
 def _print(text: str, code: Exit) -> Exit:
-    """Try to print a message to stderr and return the code."""
+    """Print a message to stderr, if stderr is writable, and return ``code``."""
     try:
         stream = InertStream(sys.stderr)
         stream.write(f"tfb: {text.replace('./tfb', PROGRAM)}\n")

@@ -38,9 +38,10 @@ REMEDIES = {
 }
 ENGINE = "engine"  # marks a stage that needs a container engine
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-# Environment variable with the Unix time after which the check tests no more implementations. Unset means no limit.
+# Environment variable with a deadline as a Unix time. After it, the check skips the remaining implementations. If the
+# variable is unset, there is no deadline.
 DEADLINE_VARIABLE = "TFB_CHECK_UNTIL"
-CHECK_SECONDS = 32 * 60.0  # time from the start of the check to the deadline
+CHECK_SECONDS = 32 * 60.0  # seconds from the start of the check to its deadline
 TEMPORARY_BYTES = 4 << 30  # minimum free space in /dev/shm for the tests' temporary files
 FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker and not recipe"
 Extent = Literal["fast", "usual", "all"]
@@ -75,9 +76,9 @@ def command(
     """Lint and test this project, and verify its four core servers.
 
     All stages run, even if one fails. The exit code is 1 if a stage failed, and
-    3 if a stage or test was skipped because a requirement is missing. Two kinds
-    of tests are reported but do not fail the check: tests that cannot be judged
-    on this machine, and tests of real servers that failed once and then passed.
+    3 if a stage or test was skipped because a requirement is missing. The check
+    also reports inconclusive tests (for example on a busy machine) and server
+    tests that passed only on retry. Neither changes the exit code.
     """
     require_clone("check")
     extent: Extent = "all" if everything else "fast" if fast else "usual"
@@ -86,7 +87,7 @@ def command(
     names = [stage.name for stage in planned]
     for name in only:
         if name not in names:
-            raise UsageError(f"--only: there is no stage {name!r}; {suggest(name, names)}")
+            raise UsageError(f"--only: unknown stage {name!r}; {suggest(name, names)}")
     selected = [stage for stage in planned if not only or stage.name in only]
     bring_engine = everything and any(
         ENGINE in stage.needs or "docker" in " ".join(stage.command) for stage in selected
@@ -95,14 +96,14 @@ def command(
 
 
 def stages(extent: Extent) -> tuple[Stage, ...]:
-    """Return the stages of a check, in order."""
+    """Return the stages of the check in execution order."""
     python = (sys.executable, "-m")
     pytest = (*python, "pytest", "-ra", "--durations=10", "--durations-min=5")
     per_cpu = ("-n", str(CPUS), "--dist", "loadgroup")
-    waiting_options = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # options for tests that mostly wait
-    # Options for tests of implementations with a database. Each of these tests needs 1 GiB of memory.
+    waiting_options = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # for tests that mostly wait
+    # Options for tests that start an implementation and a database. Each test needs 1 GiB of memory.
     four_at_most = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")
-    # Options for tests of containers, and of servers that use the whole machine.
+    # Options for container tests, and for tests of servers that use the whole machine.
     two_at_most = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")
     cargo = ("cargo", "test", "--locked", "--quiet")
     fuzz = (*python, "harness.tests.fuzz", "--seconds", "60")  # total time for all targets, excluding builds
@@ -118,7 +119,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     def server_stage(name: str, marks: str, *arguments: str) -> Stage:
         return Stage(name=name, command=(*pytest, "-m", marks, *arguments), retry=True)
 
-    # While npm waits for packages, compile the tests to bytecode for all later stages.
+    # While npm downloads packages, compile the tests to bytecode for all later stages.
     compile_tests = (*python, "pytest", "--collect-only", "-q", "-m", FAST)
     fast = (
         Stage(name="page", command=(sys.executable, "-c", BUILD_PAGE), needs=("node", "npm"), alongside=compile_tests),
@@ -166,7 +167,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
             "(docker or (e2e and not adversarial)) and not machines and not every and not recipe",
             *two_at_most,
         ),
-        server_stage("several machines", "machines"),  # uses images that earlier stages have built
+        server_stage("several machines", "machines"),  # uses images built by earlier stages
         server_stage("other implementations", "every", *four_at_most),
     )
     return (*fast, *(usual_stages if extent != "fast" else ()), *(slow_stages if extent == "all" else ()))
@@ -190,7 +191,10 @@ def required_tools(planned: Sequence[Stage], extent: Extent) -> tuple[ToolRequir
 
 
 def check(planned: Sequence[Stage], tools: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Exit:
-    """Install missing tools, run the stages and print the results. ``bring_engine`` also starts a container engine."""
+    """Install missing tools, run the stages and print the results.
+
+    ``bring_engine`` permits installing and starting a container engine.
+    """
     failed, flaky = list[str](), list[str]()
     skipped: list[tuple[str, str]] = []
     with facilities(tools, consent, bring_engine=bring_engine), tempfile.TemporaryDirectory(prefix="tfb-check-") as at:
@@ -214,7 +218,7 @@ def check(planned: Sequence[Stage], tools: Sequence[ToolRequirement], consent: C
 
 
 def _missing_facilities(tools: Sequence[ToolRequirement]) -> Mapping[str, str]:
-    """Return a message with a remedy for each missing tool, and for a missing container engine."""
+    """Map each missing tool, and ``ENGINE`` if no engine responds, to a message with a remedy."""
     missing = {}
     for tool in tools:
         if tool.tool is None and toolchain.find_tool(tool.kind, tool.condition) is None:
@@ -228,7 +232,7 @@ def _missing_facilities(tools: Sequence[ToolRequirement]) -> Mapping[str, str]:
 
 
 def _environment(folder: Path, skipped_tests: Path) -> Mapping[str, str]:
-    """Return the environment of all stages; ``folder`` is deleted after the last stage."""
+    """Return the environment variables for all stages. pytest records failed tests in ``folder``, for retries."""
     state = state_folder()
     chromium = toolchain.find_tool("chromium")
     memory = "/dev/shm"  # noqa: S108 - tests create private folders there
@@ -251,7 +255,7 @@ def _environment(folder: Path, skipped_tests: Path) -> Mapping[str, str]:
 
 
 def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run the command of a stage and return the exit status. An interrupt terminates the command."""
+    """Run a stage's command and return the exit status. Terminate the command if tfb is interrupted."""
     started_at = time.monotonic()
     print(f"== {stage.name}", flush=True)
     children = list[subprocess.Popen[bytes]]()
@@ -276,20 +280,20 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
 
 @contextmanager
 def facilities(tools: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Iterator[None]:
-    """Install missing tools with apt and start a container engine, if permitted. Stop the engine at the end."""
+    """Install missing tools with apt and start a container engine, if the user consents. Stop the engine on exit."""
     packages = requirements.missing_packages(tools)
     bring_engine = bring_engine and requirements.can_install_engine() and not requirements.engine_responds()
     commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)
     commands += [f"{requirements.ENGINE_SCRIPT.relative_to(REPOSITORY)} install"] * bring_engine
     started = False
     try:
-        if commands and consent != "no" and ask_consent(consent, f"May this check run `{'; '.join(commands)}`?"):
+        if commands and consent != "no" and ask_consent(consent, f"Allow the check to run `{'; '.join(commands)}`?"):
             log = state_folder() / "apt.log"
             log.parent.mkdir(parents=True, exist_ok=True)
             for note in requirements.install_missing(tools, "yes", log):
                 print(note, flush=True)
             if bring_engine and _succeeds(requirements.ENGINE_INSTALL):
-                started = True  # set this first, so that even an interrupted start is undone
+                started = True  # set before the start, so that an interrupted start is also undone
                 _succeeds(requirements.ENGINE_START)
         yield
     finally:
@@ -304,9 +308,9 @@ def _succeeds(command: Sequence[str]) -> bool:
 
 
 def conclude(failed: Sequence[str], skipped: Sequence[tuple[str, str]], flaky: Sequence[str]) -> Exit:
-    """Print the last line of a check and return the exit code.
+    """Print the check's summary line and return the exit code.
 
-    ``skipped`` contains (stage or test, reason) pairs. ``flaky`` names the stages that passed only when repeated.
+    ``skipped`` contains (stage or test, reason) pairs. ``flaky`` names the stages that passed only on retry.
     """
     by_reason: dict[str, list[str]] = {}
     for name, reason in skipped:

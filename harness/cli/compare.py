@@ -1,7 +1,7 @@
-"""The command ``./tfb compare``.
+"""The command ``./tfb compare``, which compares two runs or two versions.
 
-The command compares two recorded runs, or a run with a round that TechEmpower published. It can also measure and
-compare two versions.
+It compares recorded runs with each other or with a round that TechEmpower published. To compare two versions, it
+measures both.
 """
 
 import json
@@ -45,7 +45,7 @@ from harness.stats.ranking import rank
 from harness.stats.ranking_model import Comparison
 
 COMPARE_SERVICE: Hook[Callable[[Path, str, str | None, RunFlags, float, VerdictOutputs], int]] = Hook(
-    name="compare_service", purpose="the comparison of two versions of a service"
+    name="compare_service", purpose="compare --base for services"
 )
 RecordType = TypeVar("RecordType", bound=Record)
 BASE, COPY = "@base", "~copy"  # name suffixes of base's implementations and of control copies
@@ -62,7 +62,9 @@ def parse_percent(_: object, tokens: Sequence[Token]) -> float:
     with suppress(ValueError):
         percent = float(tokens[0].value.removesuffix("%"))
     if not 0 < percent <= 100:  # also rejects NaN
-        raise ValueError(f"{tokens[0].value!r} is not a percentage above 0 and at most 100, such as 5%")
+        raise ValueError(
+            f"{tokens[0].value!r} is not a valid percentage: give a number above 0 and at most 100, such as 5%"
+        )
     return percent
 
 
@@ -76,7 +78,7 @@ class ComparisonFlags:
         Parameter(help="measure this commit and the working tree now, instead of comparing two runs", metavar="REV"),
     ] = None
     copy: Annotated[
-        bool, Parameter(help="measure an implementation and a control copy, to determine this machine's noise")
+        bool, Parameter(help="measure an implementation and a control copy, to measure this machine's noise")
     ] = False
     test: Annotated[
         Strings, Parameter(help="with --base or --copy: implementations to measure", completer=complete_names)
@@ -130,7 +132,7 @@ def command(
     *run: Annotated[
         str,
         Parameter(
-            help="the runs A and B to compare; A may be a results.json published by TechEmpower",
+            help="the two runs to compare; the first may be a results.json that TechEmpower published",
             completer=complete_runs,
         ),
     ],
@@ -148,7 +150,7 @@ def command(
 
     The exit code is 0 if everything is faster, or unchanged within --threshold;
     1 if something is slower; 4 if the measurements cannot decide. For a service,
-    these flags of a run are accepted: --profile, --time, --duration,
+    compare also accepts these flags for runs: --profile, --time, --duration,
     --processes, --seed, --cpuset-cpus, --allow, --test-container-memory,
     --test-container-pids, --yes, --no-install, --quiet, --json, --results,
     --results-name and --results-environment.
@@ -192,7 +194,7 @@ def _is_service(comparison: ComparisonFlags, service: ServiceFlags) -> bool:
 
 def _compare_service(run: Sequence[str], comparison: ComparisonFlags, service: ServiceFlags, flags: RunFlags) -> int:
     if run or comparison.copy or comparison.every:
-        raise UsageError("a service is compared with --base and --head: remove the run names, --copy and --all")
+        raise UsageError("to compare a service, use only --base and --head: remove the run names, --copy and --all")
     if service.strict and service.bisect:
         raise UsageError('--strict and --bisect give "cannot tell" different exit codes: remove one of them')
     outputs = VerdictOutputs(
@@ -208,7 +210,7 @@ def _compare_service(run: Sequence[str], comparison: ComparisonFlags, service: S
     compare_service = COMPARE_SERVICE.load()
     try:
         return compare_service(folder, str(comparison.base), service.head, flags, comparison.threshold / 100, outputs)
-    except TfbError as error:  # a file or tool may be missing at this commit, which git bisect must not count as bad
+    except TfbError as error:  # otherwise, a missing tool would make git bisect call the commit bad
         if not service.bisect:
             raise
         print(f"tfb: {printable(str(error))}", file=sys.stderr)
@@ -226,20 +228,22 @@ def _require_consistent(
         )
     measures = bool(comparison.base or comparison.copy)
     if len(run) != (0 if measures else 2) or (comparison.base and comparison.copy):
-        raise UsageError("compare takes either two runs, --base REV or --copy: give only one of these")
+        raise UsageError("compare needs exactly one of these: two runs, --base REV, or --copy")
     if flags.dry_run and not measures:
-        raise UsageError("--dry-run predicts a measurement, but recorded runs are only read: remove the flag")
+        raise UsageError(
+            "--dry-run predicts a measurement, but comparing two recorded runs measures nothing: remove the flag"
+        )
     if comparison.copy and (len(comparison.test) != 1 or comparison.test[0] in ("run", "all")):
         raise UsageError("--copy takes a single implementation: add --test NAME")
 
 
 @contextmanager
 def _sides(comparison: ComparisonFlags, flags: RunFlags) -> Iterator[Settings]:
-    """Yield the settings of a run that measures both versions. The folder of base's files exists within the block."""
+    """Yield the settings of a run that measures both versions. Delete base's files at the end of the block."""
     if flags.part:
         raise UsageError(
-            "--part: --base and --copy compare two sides within one run, but parts may separate the sides. "
-            "Remove the flag, and name fewer implementations with --test"
+            "--part: --base and --copy measure both versions in the same run, but --part could put them into different "
+            "runs. Remove --part, and name fewer implementations with --test"
         )
     source = ("--copy",) if comparison.copy else ("--base", str(comparison.base))
     command = ("compare", *source, *comparison.test)
@@ -260,7 +264,7 @@ def _sides(comparison: ComparisonFlags, flags: RunFlags) -> Iterator[Settings]:
 
 
 def _measure_commits(settings: Settings) -> tuple[RunRecords, RunRecords]:
-    """Measure both versions. Return the records of base and those of the working tree."""
+    """Measure both versions. Return base's records and the working tree's records."""
     return split(run_benchmark(settings).records, BASE)
 
 
@@ -284,7 +288,7 @@ def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
 def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
     """Return the records of implementations with a name suffix, and the records of all other implementations.
 
-    The suffix is removed from the names.
+    Remove the suffix from the names.
     """
 
     def side(*, suffixed: bool) -> RunRecords:
@@ -339,7 +343,9 @@ def compare_with_round(round_file: Path, run: Path, *, as_json: bool) -> int:
         published_round, rank(info, records.trials, records.processes, records.verdicts)
     )
     if not result.rows:
-        raise UsageError(f"{round_file} and {run} have no implementation in common")
+        raise UsageError(
+            f"{round_file} and {run} have no implementation in common: name a run of an implementation in the round"
+        )
     if as_json:
         document = {"round": published_round.name, "environment": published_round.environment, **asdict(result)}
         print(json_text(json.dumps(document)))
@@ -360,7 +366,7 @@ def compare_with_round(round_file: Path, run: Path, *, as_json: bool) -> int:
     terminal.print_table(table, console)
     for agreement in result.agreements:
         reversed_pairs = "; ".join(f"{fast} before {slow}" for fast, slow in agreement.reversed_decided)
-        suffix = f"; the run establishes the opposite order for: {reversed_pairs}" if reversed_pairs else ""
+        suffix = f"; clearly reversed in the run: {reversed_pairs}" if reversed_pairs else ""
         console.print(f"{agreement.test_type}: {agreement.same} of {agreement.pairs} pairs in the same order{suffix}")
     if result.only_run:
         console.print(f"not in the round: {', '.join(result.only_run)}")

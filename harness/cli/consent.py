@@ -22,7 +22,7 @@ CONSENT_FILE = "builds-as-root"  # file in the state folder that records the con
 
 
 def resolve_consent(settings: Settings) -> Consent:
-    """Return whether the run may install packages and remove leftovers: ``yes`` or ``no``.
+    """Return "yes" if the run may install packages and remove leftovers, otherwise "no".
 
     Ask at most once, and only on a terminal. Without a terminal, assume that root consents and other users refuse.
     Raises EnvironmentLacksError if builds would run as root, and the user refuses.
@@ -49,7 +49,7 @@ def resolve_consent(settings: Settings) -> Consent:
 
 
 def _remember_consent() -> None:
-    """Save the consent to builds as root, so that later runs do not ask again."""
+    """Record the user's consent to builds as root, so that later runs do not ask again."""
     path = state_folder() / CONSENT_FILE
     safe_write.make_folder(path.parent)
     safe_write.replace(
@@ -58,7 +58,10 @@ def _remember_consent() -> None:
 
 
 def ask_consent(consent: Consent, question: str, *, default: bool = True) -> bool:
-    """Return whether the user consents. An empty reply means ``default``. Without a terminal, only root consents."""
+    """Return whether the user consents. An empty reply means ``default``.
+
+    Without a terminal, assume that root consents and other users refuse.
+    """
     if consent != "ask" or not _at_a_terminal():
         return consent == "yes" or (consent == "ask" and os.geteuid() == 0)
     reply = _ask(f"{question} [{'Y/n' if default else 'y/N'}] ")
@@ -66,7 +69,7 @@ def ask_consent(consent: Consent, question: str, *, default: bool = True) -> boo
 
 
 def ask_confirmation(question: str) -> bool | None:
-    """Ask a question and return the reply. An empty reply means no. Return None if there is no terminal."""
+    """Ask a yes-or-no question and return the reply, or None without a terminal. An empty reply means no."""
     return _ask(f"{question} [y/N] ") in ("y", "yes") if _at_a_terminal() else None
 
 
@@ -76,7 +79,7 @@ def _ask(prompt: str) -> str:
 
 
 def _at_a_terminal() -> bool:
-    """Return whether a user can read the question and reply."""
+    """Return whether stdin and stderr are a terminal, so that a user can read a question and reply."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -101,7 +104,7 @@ def find_leftovers() -> Sequence[Leftover]:
 
 
 def _may_install() -> bool:
-    """Return whether apt-get runs without a password prompt, which the progress display would hide."""
+    """Return whether apt-get can run without a password prompt. The progress display would hide the prompt."""
     if shutil.which("apt-get") is None:
         return False
     if os.geteuid() == 0:

@@ -28,8 +28,8 @@ from harness.runtime import compose, images
 from harness.units import format_bytes
 
 NO_MACHINES = MachineFlags()
-DOCTOR_MACHINES: Hook[Callable[..., int]] = Hook(name="doctor_machines", purpose="doctor for other machines")
-CLEAN_MACHINES: Hook[Callable[..., int]] = Hook(name="clean_machines", purpose="clean for other machines")
+DOCTOR_MACHINES: Hook[Callable[..., int]] = Hook(name="doctor_machines", purpose="doctor on remote machines")
+CLEAN_MACHINES: Hook[Callable[..., int]] = Hook(name="clean_machines", purpose="clean on remote machines")
 
 
 def doctor(
@@ -37,7 +37,7 @@ def doctor(
     as_json: Annotated[bool, Parameter(name="--json", help="print JSON to stdout")] = False,
     machines: MachineFlags = NO_MACHINES,
 ) -> int:
-    """Show the detected tools, this machine, and likely sources of noise.
+    """Show the detected tools, facts about this machine, and likely sources of noise.
 
     The exit code is 3 if a tool is missing.
     """
@@ -86,7 +86,7 @@ def _tool_document(need: ToolRequirement) -> dict[str, object]:
 
 def show_tools(needs: Sequence[ToolRequirement]) -> None:
     """Print the tools that the local runtime needs, the implementations that use them, and the detected versions."""
-    table = Table(box=None, padding=(0, 2), title="Tools of the local runtime", title_justify="left")
+    table = Table(box=None, padding=(0, 2), title="Tools for the local runtime", title_justify="left")
     for header in ("tool", "needed by", "found"):
         table.add_column(header, header_style="dim")
     for need in needs:
@@ -117,7 +117,7 @@ def clean(
     yes: Annotated[bool, Parameter(help="remove leftovers without asking")] = False,
     machines: MachineFlags = NO_MACHINES,
 ) -> int:
-    """Remove images of runs, cached dependencies, and leftovers from killed runs.
+    """Remove images that tfb built, cached dependencies, and leftovers from killed runs.
 
     Leftovers are processes, scratch folders, containers and networks. Images
     that tfb did not tag, the base image and the build cache are kept. With
@@ -134,7 +134,7 @@ def clean(
 
 
 def _remove_build_caches(*, dry_run: bool) -> bool:
-    """Remove the dependencies that ``compare`` keeps for later builds. Return whether any remain."""
+    """Remove the dependencies that ``compare`` keeps for later builds. Return whether any could not be removed."""
     folder = build_caches_folder()
     if folder.is_dir():
         print(f"{folder}: dependencies that compare keeps for later builds")
@@ -154,7 +154,7 @@ def _remove_images(*, dry_run: bool) -> bool:
     for image in own_images:
         print(f"{format_bytes(image.bytes):>9}  {image.description}")
     if dry_run or not own_images:
-        print(f"{len(own_images)} images; the sizes include layers that images share")
+        print(f"{len(own_images)} images; the sizes include shared layers")
         return False
     failures = images.remove_images([image.name for image in own_images])
     images.forget_removed()
@@ -165,7 +165,7 @@ def _remove_images(*, dry_run: bool) -> bool:
 
 
 def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
-    """List leftovers, and remove them if the user consents. Return whether a leftover remains."""
+    """List leftovers, and remove them if the user consents. Return whether the user refused or a removal failed."""
     leftovers = find_leftovers()
     removable = [leftover for leftover in leftovers if leftover.is_certain]
     for leftover in leftovers:

@@ -1,4 +1,4 @@
-"""The flags of a run, with shell completion. This module imports no pydantic models, to keep ``--help`` fast."""
+"""The flags of a run, with shell completion. To keep ``--help`` fast, this module does not import pydantic."""
 
 import contextlib
 import re
@@ -16,7 +16,7 @@ from harness.paths import CONFIG_FILE, FRAMEWORKS, INSTALLED, PROFILES, RESULTS
 from harness.records import safe_read
 
 MAX_SECONDS = 30 * 86_400
-CONFIG_BYTES = 1 << 20  # maximum size of a configuration file that shell completion reads
+CONFIG_BYTES = 1 << 20  # shell completion skips larger configuration files
 COMMON, SELECTION, MEASUREMENT, ENVIRONMENT, OUTPUT = (
     Group(name, sort_key=number)
     for number, name in enumerate(
@@ -56,13 +56,13 @@ def complete_profiles(*_: object) -> list[str]:
 
 
 def complete_test_types(*_: object) -> list[str]:
-    """Return the names of the test types. Unlike other completions, this function imports the models."""
+    """Return the names of the test types. Unlike the other completions, this one imports pydantic."""
     from harness.plan.testtypes.registry import TEST_TYPES
 
     return [*TEST_TYPES, "all"]
 
 
-# ---- parsing of values -----------------------------------------------------------------------------------------------
+# ---- value parsing ---------------------------------------------------------------------------------------------------
 
 
 def parse_duration(_: object, tokens: Sequence[Token]) -> float:
@@ -76,16 +76,16 @@ def parse_duration(_: object, tokens: Sequence[Token]) -> float:
 
 
 def parse_integer(_: object, tokens: Sequence[Token]) -> int:
-    """Parse an integer. The conversion built into cyclopts would accept 2.5 as 2."""
+    """Parse an integer. The built-in conversion of cyclopts would turn 2.5 into 2."""
     if re.fullmatch(r"-?\d{1,18}", tokens[0].value, re.ASCII):
         return int(tokens[0].value)
     raise ValueError(f"{tokens[0].value[:40]!r} is not a whole number")
 
 
 def parse_levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
-    """Parse the values of a load flag, such as ``--concurrency-levels``. Return each number once.
+    """Parse the values of a load flag, such as ``--concurrency-levels``, and remove duplicates.
 
-    A value is a number or ``start:step:end``, which includes both ends.
+    A value is a number or an inclusive range ``start:step:end``.
     """
     # Imported lazily, because ``./tfb --help`` does not need pydantic.
     from harness.plan.profile import MAX_LEVEL, MAX_LOADS
@@ -98,7 +98,7 @@ def parse_levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
         first, step, last = numbers if len(numbers) == 3 else (numbers[0], 1, numbers[0])
         sequence = range(first, last + 1, step)
         if not sequence or sequence[-1] > MAX_LEVEL or len(sequence) > MAX_LOADS:
-            raise UsageError(f"{flag}: {text[:40]}: give 1 to {MAX_LOADS} levels, none above {MAX_LEVEL:,}")
+            raise UsageError(f"{flag}: {text[:40]}: give 1 to {MAX_LOADS} levels, each at most {MAX_LEVEL:,}")
         levels |= dict.fromkeys(sequence)
     return tuple(levels)
 
@@ -135,7 +135,7 @@ def results_folder(text: str | None) -> Path:
     return Path(text) if text else RESULTS
 
 
-# ---- the flags -------------------------------------------------------------------------------------------------------
+# ---- flag definitions ------------------------------------------------------------------------------------------------
 
 
 def _flag(group: Group, text: str, metavar: str | None = None, **options: Any) -> Parameter:  # noqa: ANN401 - cyclopts'
@@ -167,7 +167,8 @@ class MachineFlags:
         _flag(ENVIRONMENT, "machine that runs PostgreSQL, or postgresql://host:port of an existing server", "HOST"),
     ] = None
     client_host: Annotated[
-        Strings, _flag(ENVIRONMENT, "machine that generates load; several machines share each load", "HOST")
+        Strings,
+        _flag(ENVIRONMENT, "machine that generates load; repeat the flag to split each load across machines", "HOST"),
     ] = ()
     hosts: Annotated[
         str | None, _flag(ENVIRONMENT, "read all machines from config/hosts/NAME.toml, or from a .toml file", "NAME")
@@ -199,7 +200,7 @@ class CommonFlags(MachineFlags):
         Strings,
         _flag(
             COMMON,
-            "test types such as json or db; all: TechEmpower's types; default: the profile's; for verify: every type",
+            "test types, such as json or db, or all for TechEmpower's; default: the profile's (for verify: every type)",
             "TYPE",
             completer=complete_test_types,
         ),
@@ -210,7 +211,7 @@ class CommonFlags(MachineFlags):
     rules: Annotated[
         Literal["techempower", "tfb"] | None,
         _flag(
-            SELECTION, "rule set for verification; default: tfb for the frameworks/ of this project, else techempower"
+            SELECTION, "verification rules; default: tfb in this project's frameworks/, techempower in other folders"
         ),
     ] = None
     runtime: Annotated[
@@ -283,7 +284,7 @@ class RunFlags(CommonFlags):
         str | None,
         _flag(
             COMMON,
-            f"how to measure: {', '.join(complete_profiles())} (config/profiles/), or a .toml file; default: quick",
+            f"profile: {', '.join(complete_profiles())} (config/profiles/), or a .toml file; default: quick",
             "NAME",
             completer=complete_profiles,
         ),
@@ -292,23 +293,23 @@ class RunFlags(CommonFlags):
         float | None,
         _flag(
             COMMON,
-            "length of the whole measurement, excluding builds; for example 90s, 10m or 1h30m",
+            "duration of the whole measurement, excluding builds; for example 90s, 10m or 1h30m",
             "TIME",
             converter=parse_duration,
             n_tokens=1,
         ),
     ] = None
     part: Annotated[
-        str | None, _flag(SELECTION, "measure a part of the selection and the baseline, for example 3/8", "N/COUNT")
+        str | None, _flag(SELECTION, "measure one part of the selection, plus the baseline; for example 3/8", "N/COUNT")
     ] = None
-    dry_run: Annotated[bool, _flag(COMMON, "print the plan and the expected length, without running")] = False
+    dry_run: Annotated[bool, _flag(COMMON, "print the plan and the expected duration, without measuring")] = False
     resume: Annotated[
         str | bool | None,
-        _flag(COMMON, "continue a run; default: the newest interrupted run", "RUN", completer=complete_runs),
+        _flag(COMMON, "resume a run; default: the newest interrupted run", "RUN", completer=complete_runs),
     ] = None
-    duration: Annotated[int | None, _number(MEASUREMENT, "length of each trial", 1, MAX_SECONDS, "SECONDS")] = None
+    duration: Annotated[int | None, _number(MEASUREMENT, "duration of each trial", 1, MAX_SECONDS, "SECONDS")] = None
     processes: Annotated[
-        int | None, _number(MEASUREMENT, "number of times that each implementation is started and measured", 1, 10_000)
+        int | None, _number(MEASUREMENT, "how many times to start and measure each implementation", 1, 10_000)
     ] = None
     concurrency_levels: Annotated[
         Strings, _flag(MEASUREMENT, "connections for json, db and fortune: numbers, or start:step:end", "N")
@@ -328,7 +329,7 @@ class RunFlags(CommonFlags):
     ] = None
     seed: Annotated[
         int | None,
-        _number(MEASUREMENT, "seed for the random measuring order; default: a new seed", -(10**18) + 1, 10**18 - 1),
+        _number(MEASUREMENT, "seed for the random measurement order; default: a new seed", -(10**18) + 1, 10**18 - 1),
     ] = None
     reverse_order: Annotated[
         bool, _flag(MEASUREMENT, "measure in reverse alphabetical order instead of random order")

@@ -79,7 +79,7 @@ def _language(implementation: Implementation) -> str:
 
 
 def initials(names: Iterable[str]) -> dict[str, str]:
-    """Return a distinct character for each name: the first free letter of the name, or another free letter or digit."""
+    """Return a distinct character for each name: its first unused letter, or else any unused letter or digit."""
     letters: dict[str, str] = {}
     for name in names:
         candidates = (*filter(str.isalpha, name.upper()), *ascii_uppercase, *ascii_lowercase, *digits)
@@ -88,7 +88,7 @@ def initials(names: Iterable[str]) -> dict[str, str]:
 
 
 def list_tests(parsed_flags: flags.CommonFlags, tag: str | None) -> int:
-    """Print the names (with ``--json``: configurations) of all implementations, or of implementations with a tag."""
+    """Print the names of all implementations, or of those with a tag. With ``--json``, print their configurations."""
     scan = scan_folders(*frameworks_folders(parsed_flags.frameworks))
     sound = [i for i in scan.implementations if not i.is_broken]
     selected = [i for i in sound if tag is None or tag.lower() in map(str.lower, i.entry.tags)]
@@ -102,7 +102,7 @@ def _as_json(implementations: Sequence[Implementation]) -> str:
 
 
 def _print_problems(scan: ScanResult, *, warnings: bool = True) -> Exit:
-    """Print problems with the folders to stderr, and return the exit code for the listing."""
+    """Print configuration problems to stderr and return the exit code."""
     for line in (*scan.problems, *(f"warning: {warning}" for warning in scan.warnings if warnings)):
         print(f"tfb: {printable(line)}", file=sys.stderr)
     return Exit.FAILED if scan.problems else Exit.OK

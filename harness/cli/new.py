@@ -1,4 +1,4 @@
-"""The command ``./tfb new NAME``, which creates an implementation's folder, blank or copied from an existing folder."""
+"""The command ``./tfb new NAME``, which creates a new implementation, either blank or as a copy."""
 
 import json
 import re
@@ -71,7 +71,7 @@ class NewFlags:
         str | None,
         Parameter(
             name="--from",
-            help=f"implementation to copy; default: {DEFAULT}, or one in the language that --language names",
+            help=f"implementation to copy; default: {DEFAULT}, or one in the language given by --language",
             completer=flags.complete_names,
         ),
     ] = None
@@ -96,7 +96,7 @@ class NewFlags:
 
 def command(
     name: Annotated[
-        str, Parameter(help="name of the framework: lower-case letters, digits, dots and dashes; default: ask")
+        str, Parameter(help="name of the framework: lower-case letters, digits, dots and dashes; if omitted, tfb asks")
     ] = "",
     /,
     *,
@@ -119,9 +119,9 @@ def command(
 
 
 def create(frameworks: Path, name: str, options: NewFlags) -> tuple[Path, str]:
-    """Create an implementation's folder. Return the folder, and a phrase that names the copied implementation.
+    """Create an implementation's folder. Return the folder and its origin, for example "from `express`".
 
-    Raises UsageError if the name is invalid or already exists, or if nothing can be copied. No folder is then created.
+    Raises UsageError, without creating a folder, if the name is invalid or taken, or if there is nothing to copy.
     """
     _require_valid(name)
     frameworks = trees.find_tree(frameworks).root
@@ -159,13 +159,16 @@ def _require_valid(name: str) -> None:
 def _choose_language(
     implementations: Mapping[str, Implementation], source: Implementation | None, options: NewFlags
 ) -> str:
-    """Return the language folder's name, in an existing folder's spelling. Raises UsageError for an invalid name."""
+    """Return the language folder's name. Prefer an existing folder whose name differs only in case.
+
+    Raises UsageError for an invalid name.
+    """
     if source:
         return source.folder.parent.name
     if options.source or not options.language:
-        raise UsageError("--blank does not copy an implementation: remove --from, and give --language LANG")
+        raise UsageError("--blank copies no implementation: give --language LANG, and remove --from")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9+#.-]*", options.language):
-        raise UsageError(f"--language: {options.language!r} is not a valid name: use letters, digits, + # . - only")
+        raise UsageError(f"--language: {options.language!r} is not a valid name: use only letters, digits and + # . -")
     languages = {i.folder.parent.name.lower(): i.folder.parent.name for i in implementations.values()}
     return languages.get(options.language.lower(), options.language)
 
@@ -219,7 +222,7 @@ def _select_urls(known_urls: Iterable[Mapping[str, str]], types: Sequence[str]) 
 
 
 def _copy(source: Implementation, target: Path) -> dict[str, object]:
-    """Copy an implementation without its other variants, and return the configuration entry."""
+    """Copy an implementation's folder and rename its Dockerfiles. Return the configuration entry of its variant."""
     shutil.copytree(source.folder, target, ignore=shutil.ignore_patterns(*NOT_COPIED))
     for path in target.glob(f"{source.dockerfile.name}*"):
         path.rename(path.with_name(path.name.replace(source.dockerfile.stem, target.name, 1)))
@@ -229,7 +232,7 @@ def _copy(source: Implementation, target: Path) -> dict[str, object]:
 
 
 def _create_blank(target: Path) -> dict[str, object]:
-    """Create a folder that contains a Dockerfile, and return the entry for the configuration."""
+    """Create a folder with a template Dockerfile, and return the configuration entry."""
     target.mkdir(parents=True)
     (target / f"{target.name}.dockerfile").write_text(BLANK_DOCKERFILE, encoding="utf-8")
     return {**BLANK_ENTRY, "language": target.parent.name}

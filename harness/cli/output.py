@@ -64,12 +64,15 @@ def guarded_streams() -> Iterator[None]:
             with contextlib.suppress(OSError, ValueError):  # a test may already have closed the stream
                 stream.flush()
         sys.stdout, sys.stderr = originals
-    if errors and not isinstance(errors[0], BrokenPipeError):  # a broken pipe is normal: `head` closes it early
+    if errors and not isinstance(errors[0], BrokenPipeError):  # a pipe to `head` may close early
         raise _write_error("stdout", errors[0]) from errors[0]
 
 
 def _tolerant_stream(stream: TextIO, errors: list[OSError]) -> TextIO:
-    """Return a stream that collects write errors, or the unchanged stream if it is not a file, as in tests."""
+    """Return a stream that appends its first write error to ``errors``.
+
+    If ``stream`` has no file descriptor, as in tests, return it unchanged.
+    """
     try:
         raw = _LossyFile(stream.fileno(), "w", closefd=False)
     except (OSError, ValueError):
@@ -85,10 +88,10 @@ def _tolerant_stream(stream: TextIO, errors: list[OSError]) -> TextIO:
 
 
 def write_file(target: Path, text: str) -> None:
-    """Write a file that the user named. Replace it atomically, unless it is a device or a pipe.
+    """Write a file whose path the user chose. Replace it atomically, unless it is a device or a pipe.
 
-    Follow links in the folder's path. Raises UnsafePathError if the file itself is a link, or EnvironmentLacksError if
-    it cannot be written.
+    Follow links in the parent folder's path. Raises UnsafePathError if the file itself is a link, or
+    EnvironmentLacksError if it cannot be written.
     """
     try:
         if target.exists() and not target.is_file():

@@ -20,7 +20,7 @@ from harness.host import interruption
 from harness.plan.suggestions import suggest
 from harness.plugins import Hook
 
-MERGE_RUNS: Hook[Callable[..., Path]] = Hook(name="merge_runs", purpose="report of several runs")
+MERGE_RUNS: Hook[Callable[..., Path]] = Hook(name="merge_runs", purpose="reports on several runs")
 PUBLISH_SITE: Hook[Callable[..., object]] = Hook(name="publish_site", purpose="report --site")
 Results = Annotated[str | None, Parameter(help="results folder; default: results/", metavar="DIR")]
 
@@ -28,7 +28,7 @@ Results = Annotated[str | None, Parameter(help="results folder; default: results
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class FormatFlags:
-    """Flags for the report of a run."""
+    """Flags for the format and the destination of a report."""
 
     format: Annotated[str, Parameter(help="text, markdown, csv, json or techempower")] = "text"
     html: Annotated[bool, Parameter(help="write an HTML file that works offline to the run's folder")] = False
@@ -39,7 +39,7 @@ class FormatFlags:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class PublishFlags:
-    """Flags that combine or publish several runs."""
+    """Flags for merging or publishing several runs."""
 
     site: Annotated[
         Path | None, Parameter(help="publish the runs as a round of static pages in this folder", metavar="DIR")
@@ -54,14 +54,14 @@ class PublishFlags:
     deployments: Annotated[
         bool, Parameter(help="merge runs of the same implementations on several deployments into one run")
     ] = False
-    across: Annotated[bool, Parameter(help="merge parts across commits or kinds of machines (run --part)")] = False
+    across: Annotated[bool, Parameter(help="merge parts (run --part) even if their commits or machines differ")] = False
 
 
 def report(
     *run: Annotated[
         str,
         Parameter(
-            help="id of the run, the beginning of an id, or a folder; default: the latest",
+            help="id of a run, unique prefix of an id, or folder; default: the latest run",
             completer=flags.complete_runs,
         ),
     ],
@@ -71,7 +71,7 @@ def report(
 ) -> int:
     """Print or write the ranking of a run.
 
-    With --deployments, or if the runs are parts of a selection (run --part), several runs are merged.
+    Several runs are merged if --deployments is given, or if they are parts of a selection (run --part).
     The exit code is 1 if a file of the run could not be read.
     """
     if publishing.site and formatting != FormatFlags():
@@ -86,7 +86,7 @@ def report(
 
 
 def _find_runs(names: tuple[str, ...], results: Path, flags: PublishFlags) -> list[Path]:
-    """Return the folders of runs. Merge deployments or parts first, and return the merged run's folder."""
+    """Return the folders of the named runs. If they are deployments or parts, merge them and return the merged run."""
     with interruption.held_while_loading():
         from harness.records import store
         from harness.records.run_folders import find_run
@@ -94,25 +94,27 @@ def _find_runs(names: tuple[str, ...], results: Path, flags: PublishFlags) -> li
     folders = [find_run(results, name) for name in names or (None,)]
     are_parts = len(folders) > 1 and any(store.read_info(folder).part for folder in folders)
     if flags.deployments and are_parts:
-        raise UsageError("--deployments: a run is a part of a selection. Remove the flag, and name all parts")
+        raise UsageError(
+            "--deployments: at least one run is a part of a selection (run --part). Remove the flag, and name all parts"
+        )
     if flags.across and not are_parts:
         raise UsageError(
             "--across works only with the parts of a selection (run --part): remove the flag, or name all parts"
         )
     if len(folders) > 1 and not (are_parts or flags.deployments or flags.site):
         raise UsageError(
-            "report takes a single run, or all parts of a selection (run --part): give other runs with --deployments, "
-            "or with --site DIR --round NAME"
+            "report takes a single run, or all parts of a selection (run --part). To combine other runs, "
+            "add --deployments, or --site DIR --round NAME"
         )
     if not (are_parts or flags.deployments):
         return folders
     merged = MERGE_RUNS.load()(dict(zip(names, folders, strict=False)), results, across=flags.across)
-    print(f"merged the runs of {len(names)} {'parts' if are_parts else 'deployments'} into {merged}", file=sys.stderr)
+    print(f"merged {len(names)} {'parts' if are_parts else 'deployments'} into {merged}", file=sys.stderr)
     return [merged]
 
 
 def _publish(folders: list[Path], site: Path, flags: PublishFlags) -> int:
-    """Write static pages for a round of runs and print the path of the first page."""
+    """Publish the runs as a round of static pages, and print the path of index.html."""
     now = float(os.environ.get("SOURCE_DATE_EPOCH") or time.time())  # reproducible-builds.org
     round_name = flags.round or time.strftime("%Y-%m-%d", time.gmtime(now))
     PUBLISH_SITE.load()(folders, site, name=round_name, published_at=now, url=flags.url or "")
@@ -121,7 +123,7 @@ def _publish(folders: list[Path], site: Path, flags: PublishFlags) -> int:
 
 
 def _write_report(folder: Path, formatting: FormatFlags) -> int:
-    """Write the report of a run in the chosen format. Return the exit code."""
+    """Write a run's report in the chosen format. Return the exit code."""
     with interruption.held_while_loading():
         from harness.dashboard import saved
         from harness.records import store

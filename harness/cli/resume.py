@@ -1,6 +1,6 @@
 """Determines the settings of a resumed run.
 
-The settings consist of the recorded command, seed and name, and the output flags of the resuming command.
+The recorded command, seed and name apply. Only the output flags come from the command that resumes the run.
 """
 
 import shlex
@@ -71,7 +71,7 @@ def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
         )
     confirmed = ask_confirmation(f"{introduction}\n  {text}\nExecute it?")
     if not confirmed:
-        reason = "" if confirmed is None else ", because it was not accepted"
+        reason = "" if confirmed is None else ", because you did not confirm"
         raise UsageError(
             f"{introduction}\n  {text}\nNothing was executed{reason}. Read the command, then add --accept-command to "
             "execute it, or start a new run"
@@ -99,7 +99,7 @@ def recorded_settings(current: Settings, invocation: Invocation, info: RunInfo) 
 
 
 def _require_same_flags(invocation: Invocation, recorded: Invocation) -> None:
-    """Raise UsageError if a flag of the command line contradicts the recorded command."""
+    """Raise UsageError if a flag given with ``--resume`` contradicts the recorded command."""
     defaults = type(invocation.flags)()
     changed = set()
     for name in {field.name for field in fields(defaults)} - RESUME_FLAGS:

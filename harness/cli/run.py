@@ -70,13 +70,13 @@ def _benchmark(settings: Settings) -> int:
 
 
 def run_benchmark(settings: Settings, dependencies: "Dependencies | None" = None) -> "RunOutcome":
-    """Carry out a run and show its progress. Tests pass ``dependencies`` that do not need real servers."""
+    """Execute a run and show its progress. Tests pass ``dependencies`` that need no real servers."""
     from harness.experiment import progress, workflow
 
     if others := active_runs(settings.results):
         print(
-            f"tfb: warning: still running: {printable(', '.join(others))}. Concurrent runs compete for CPU time, which "
-            "makes their results invalid. Press Ctrl-C, and wait until the other runs end",
+            f"tfb: warning: other runs are in progress: {printable(', '.join(others))}. Concurrent runs compete for "
+            "CPU time, which makes their results invalid. Press Ctrl-C, and wait until the other runs end",
             file=sys.stderr,
         )
     tracker = progress.ProgressTracker(progress.make_display(quiet=settings.quiet or settings.json))
@@ -104,7 +104,7 @@ def _results_flag(results: Path) -> str:
 
 
 def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
-    """Print the ranking, the verdict on each implementation, the summary, and the location of files."""
+    """Print the ranking, the verdict on each implementation, the summary, and the run's folder."""
     from harness.dashboard.build import is_built
     from harness.report import summary, terminal
 
@@ -120,13 +120,13 @@ def _print_outcome(settings: Settings, outcome: "RunOutcome") -> None:
     console.print(
         f"\nFiles: {settings.results / run_id}/ (print again: {PROGRAM} report {run_id}{results_flag})\n"
         f"In a browser: {PROGRAM} dashboard{results_flag}"
-        + ("" if is_built() else " (the first start builds the page, in one to two minutes)")
+        + ("" if is_built() else " (the first start takes one to two minutes to build the page)")
         + (f"\n{texts.improvements}" if texts.improvements else "")
     )
 
 
 def print_prediction(settings: Settings) -> int:
-    """Print the predicted run instead of measuring, and return the exit code."""
+    """Print the plan and the expected duration without measuring. Return the exit code."""
     with interruption.held_while_loading():
         from harness.experiment.predicted import dry_run
     return dry_run(settings)
@@ -142,10 +142,10 @@ def _notes(settings: Settings) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in scan.warnings if warning.startswith(folders))
     containers = ", ".join(i.name for i in selected if not i.local)
     if containers and settings.runtime != "docker":
-        yield f'these have no "local" block, so they run only if a Docker engine responds: {containers}'
+        yield f'these implementations have no "local" block and run only if a Docker engine responds: {containers}'
     declared = {name for i in selected for name in i.urls}
     omitted = [name for name in settings.test_types if name in declared and TEST_TYPES[name].calls_upstream]
     if omitted and not can_reach_upstream(selected, settings):
         cargo = f"building the upstream needs cargo: {advice.describe_missing('cargo', '>=1.85')}"
         reason = "a bridge network or remote machine cannot reach the upstream"
-        yield f"left out: {', '.join(omitted)} ({reason if upstream.available() else cargo})"
+        yield f"test types left out: {', '.join(omitted)} ({reason if upstream.available() else cargo})"

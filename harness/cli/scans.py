@@ -19,10 +19,10 @@ from harness.host import process
 from harness.host.git import Repository
 from harness.paths import REPOSITORY, state_folder
 
-# Prefix of reasons why a test or scan could not be judged, although no tool is missing. Examples are unreachable
-# advisories, a busy machine, and missing permission to create namespaces.
+# Prefix of the reason why a test or scan was inconclusive, although no tool is missing. Typical reasons: the advisory
+# database is unreachable, the machine is busy, or creating namespaces is not permitted.
 NOT_JUDGED = "not judged: "
-SKIPPED_VARIABLE = "TFB_SKIPPED"  # environment variable with the path of a file in which scans record skipped work
+SKIPPED_VARIABLE = "TFB_SKIPPED"  # environment variable: path of the file that lists skipped scans
 TOOL_SECONDS = 300.0  # time limit for running a tool
 BUILD_SECONDS = 1200.0  # time limit for building a tool
 BIN = Path(sys.executable).parent  # contains the programs that requirements-dev.lock installs
@@ -32,7 +32,7 @@ ACTIONS = ("action.y*ml", "*/action.y*ml", ".github/dependabot.y*ml")
 ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # go.sum pins the program's hashes
 CARGO_AUDIT = "0.22.2"
 RUST_ADVISORIES = "https://github.com/RustSec/advisory-db"
-# Environment variable with the path to a copy of the advisories, for machines that cannot reach the repository.
+# Environment variable: path of a local advisory database, for machines that cannot reach the repository.
 RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"
 DOCUMENTS = ("*.md", ":!results")
 UNSPELLED = (
@@ -50,7 +50,7 @@ NPM_FOLDERS = ("harness/", "toolset/")  # every package-lock.json in these folde
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """The known vulnerabilities in a lock file's packages, or why the audit was impossible."""
+    """The known vulnerabilities in a lock file's packages, or the reason why they could not be determined."""
 
     lock: str
     vulnerabilities: Sequence[str] = ()
@@ -58,7 +58,10 @@ class Audit:
 
 
 def tracked(*patterns: str) -> list[Path]:
-    """Return the files that match a pattern, except files that git ignores. ``*`` matches slashes; ``:!`` excludes."""
+    """Return the repository's files that match any of the patterns, except for files that git ignores.
+
+    In a pattern, ``*`` also matches slashes. A pattern that begins with ``:!`` excludes files.
+    """
     names = Repository.containing(REPOSITORY).read("ls-files", "-z", "-c", "-o", "--exclude-standard").names
     excluded = [pattern.removeprefix(":!") for pattern in patterns if pattern.startswith(":!")]
     included = [pattern for pattern in patterns if not pattern.startswith(":!")] or ["*"]
@@ -77,7 +80,7 @@ def spelling() -> int:
 
 
 def markdown() -> int:
-    """Run pymarkdown, which checks the formatting, on every Markdown document."""
+    """Run pymarkdown, which checks formatting, on every Markdown document."""
     return _run_tool([str(BIN / "pymarkdown"), "scan", *_names(tracked(*DOCUMENTS))])
 
 
@@ -195,11 +198,11 @@ def _unreachable(repository: str) -> str:
 
 
 def _cargo_audit() -> Path:
-    """Return the path of cargo-audit. Build it if this version has not been built. Raises EnvironmentLacksError."""
+    """Return the path of cargo-audit. Build it first if necessary. Raises EnvironmentLacksError if the build fails."""
     root = state_folder() / "tools" / f"cargo-audit-{CARGO_AUDIT}"
     program = root / "bin" / "cargo-audit"
     if not program.is_file():
-        print(f"building cargo-audit {CARGO_AUDIT}, which takes a few minutes and is done only once", flush=True)
+        print(f"building cargo-audit {CARGO_AUDIT}, which takes a few minutes, but only once", flush=True)
         command = ["cargo", "install", "--quiet", "--locked", "--root", str(root), f"cargo-audit@{CARGO_AUDIT}"]
         done = process.run(command, seconds=BUILD_SECONDS)
         if done.status:
@@ -223,7 +226,7 @@ def _run_json(command: Sequence[str], cwd: Path = REPOSITORY) -> tuple[Mapping[s
 
 
 def _report_audits(audits: Iterable[Audit]) -> int:
-    """Print the vulnerabilities, report the audits that were impossible, and return the exit status."""
+    """Print the vulnerabilities, report audits without a result as skipped, and return the exit status."""
     failed = False
     for audit in audits:
         for vulnerability in audit.vulnerabilities:
@@ -232,7 +235,7 @@ def _report_audits(audits: Iterable[Audit]) -> int:
         if audit.not_judged:
             _report_skipped(f"vulnerabilities in {audit.lock}", audit.not_judged)
         elif not audit.vulnerabilities:
-            print(f"{audit.lock}: no known vulnerability")
+            print(f"{audit.lock}: no known vulnerabilities")
     return int(failed)
 
 
@@ -246,7 +249,7 @@ def _report_skipped(check: str, cause: str) -> None:
 
 
 def _run_tool(command: Sequence[str]) -> int:
-    """Run a tool in the root of the repository, print the output, and return the exit status."""
+    """Run a tool in the repository root, print its output, and return its exit status."""
     done = process.run(command, seconds=TOOL_SECONDS, cwd=REPOSITORY)
     print(done.stdout, end="")
     return done.status

@@ -73,10 +73,12 @@ def resolve_settings(invocation: Invocation) -> Settings:
 
 
 def resolve_hosts(flags: MachineFlags) -> Hosts:
-    """Return the machines that the flags, or a file in config/hosts, define."""
+    """Return the machines that the flags or a file in config/hosts define."""
     names = (flags.server_host, flags.database_host, flags.client_host)
     if flags.hosts and any(names):
-        raise UsageError("--hosts names all machines: remove --server-host, --database-host and --client-host")
+        raise UsageError(
+            "--hosts already defines all machines: remove --server-host, --database-host and --client-host"
+        )
     return hosts.read_layout(flags.hosts) if flags.hosts else hosts.hosts_from_flags(*names)
 
 
@@ -127,7 +129,7 @@ def _resolve_profile(flags: RunFlags) -> Profile:
             values["open_loop"] = profile.open_loop.model_copy(update={"goal": goal})
         else:
             raise UsageError(
-                f"--latency-goal: profile {profile.name} does not search for a capacity; add --profile latency or "
-                "--type order"
+                f"--latency-goal: profile {profile.name} does not search for the server's capacity; add --profile "
+                "latency or --type order"
             )
     return profile.model_copy(update={**values, "orders": profile.orders.model_copy(update=orders)})

@@ -25,15 +25,17 @@ from harness.plugins import Verb
 GROUPS = ("measure", "results", "this machine", "contribute")
 RUN_VERBS = ("run", "verify", "debug")
 OWN_VERBS: dict[str, Verb] = {
-    "run": Verb(target="", help="build, verify, measure and rank: [NAME …]", group="measure"),
-    "verify": Verb(target="", help="check responses thoroughly, without load: [NAME …]", group="measure"),
-    "debug": Verb(target="", help="start an implementation and wait: NAME", group="measure"),
+    "run": Verb(target="", help="build, verify, measure and rank implementations", group="measure"),
+    "verify": Verb(target="", help="check responses thoroughly, without load", group="measure"),
+    "debug": Verb(target="", help="start an implementation and wait for Ctrl-C", group="measure"),
     "list": Verb(target="harness.cli.listing:command", help="list implementations", group="measure"),
-    "report": Verb(target="harness.cli.reporting:report", help="print a run as text, Markdown, JSON or HTML"),
+    "report": Verb(target="harness.cli.reporting:report", help="print a run's results as text, Markdown, JSON or HTML"),
     "compare": Verb(target="harness.cli.compare:command", help="compare two runs, or two versions of a service"),
     "dashboard": Verb(target="harness.cli.reporting:dashboard", help="show results and live runs in a browser"),
     "doctor": Verb(
-        target="harness.cli.doctor:doctor", help="show tools, machine and sources of noise", group="this machine"
+        target="harness.cli.doctor:doctor",
+        help="show detected tools, machine facts and noise sources",
+        group="this machine",
     ),
     "clean": Verb(
         target="harness.cli.doctor:clean",
@@ -64,15 +66,15 @@ Exit codes: 0 everything measured and verified, 1 failure or out of time,
 COMPLETING = "__complete"  # hidden verb that the shell's completion function calls
 # TechEmpower's flags that tfb does not support, with advice on alternatives.
 REPLACED = {
-    "--clean": "use ./tfb clean to remove images of runs, and delete folders in results/ by hand",
+    "--clean": "use ./tfb clean to remove images, and delete folders in results/ by hand",
     "--audit": "use ./tfb list to find broken configurations, and ./tfb verify NAME to check responses",
     "--parse": "use `./tfb report RUN --format techempower` to write a run's results.json again",
-    "--results-upload-uri": "use ./tfb report --site DIR for static pages, or --format techempower for the file",
+    "--results-upload-uri": "use ./tfb report --site DIR for static pages, or --format techempower for results.json",
     "--extra-docker-runtime-args": "use --cpuset-cpus, --test-container-memory and --network-mode",
 }
 # Flags that do not start a run. The recorded command of a run therefore never contains them.
 IMMEDIATE_FLAGS = frozenset({"--new", "--list-tests", "--list-tag", "--completion", "--help", "-h", "--version"})
-# (mode, flag) pairs of flags that work only in a single mode.
+# (mode, flag) pairs: each flag works only in the given mode.
 MODE_FLAGS = (
     *(("benchmark", flag) for flag in ("dry_run", "resume", "profiler")),
     *(("verify", flag) for flag in ("watch", "format", "strict")),
@@ -81,7 +83,7 @@ ImplementationNames = Annotated[
     str,
     Parameter(
         group=COMMON,
-        help='names of implementations; "run": the core implementations (default of ./tfb run); "all": everything',
+        help='implementations, or "run" for the core implementations (default of ./tfb run), or "all"',
         completer=complete_names,
     ),
 ]
@@ -150,11 +152,11 @@ def run_without_verb(*, flags: _TechEmpowerFlags = _TechEmpowerFlags()) -> Invoc
         return code
     for mode, flag in MODE_FLAGS:
         if mode != flags.mode and getattr(flags, flag) != getattr(_TechEmpowerFlags, flag):
-            raise UsageError(f"--{flag.replace('_', '-')} works with --mode {mode} only, not with --mode {flags.mode}")
+            raise UsageError(f"--{flag.replace('_', '-')} works only with --mode {mode}, not with --mode {flags.mode}")
     return Invocation(mode=flags.mode, test=flags.test, flags=flags)
 
 
-# ---- the parser ------------------------------------------------------------------------------------------------------
+# ---- parser ----------------------------------------------------------------------------------------------------------
 
 
 def version() -> str:

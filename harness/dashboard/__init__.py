@@ -1,1 +1,1 @@
-"""The dashboard, which consists of a web page and a read-only ASGI server for results/."""
+"""The dashboard: a web page, and a read-only ASGI server for the runs in results/."""

@@ -25,7 +25,7 @@ from harness.records import claims
 
 logger = logging.getLogger("tfb.dashboard")
 
-# Errors that may occur when a run has invalid files.
+# Errors that reading a run with invalid files may raise.
 READ_ERRORS = (
     StoreError,
     OSError,
@@ -34,36 +34,36 @@ READ_ERRORS = (
     LookupError,
     RecursionError,
 )
-MAX_CACHED = 256  # maximum number of cached documents; a document about 500 implementations takes half a megabyte
+MAX_CACHED = 256  # maximum number of cached documents; one for 500 implementations takes half a megabyte
 MAX_CACHED_BYTES = 64 << 20  # maximum total size of cached documents
-# Maximum number of cached documents generated at the same time; each may read half a gigabyte of records.
+# Maximum number of documents generated concurrently for the cache; each may require reading half a gigabyte of records.
 MAX_CONCURRENT = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class CachedDocument:
-    """A cached document about runs, and the state of the runs' files before the document was generated."""
+    """A cached document, and the state of the runs' files from which it was generated."""
 
     json: bytes
     states: dict[str, list[FileState]]
-    until: float  # time.monotonic() until which the document may be used even if the run's files change
+    until: float  # time.monotonic() before which the document is served even if the runs' files have changed
 
 
 class Api:
-    """The API's routes, and its cache of documents about the runs in a folder."""
+    """The routes below /api and /views, and a cache of documents about runs."""
 
     def __init__(self, runs: ResultsFolder) -> None:
         self.runs = runs
         self._cache: dict[str, CachedDocument] = {}
-        # A lock per document, so that concurrent requests wait while the first request generates the document.
+        # One lock per document, so that concurrent requests do not generate the same document twice.
         self._document_locks = WeakValueDictionary[str, threading.Lock]()
         self._cached_slots = threading.BoundedSemaphore(MAX_CONCURRENT)
-        self._uncached_slots = threading.BoundedSemaphore(4)  # each may read a large file
+        self._uncached_slots = threading.BoundedSemaphore(4)  # limits memory, because a request may read a large file
         self._cache_lock = threading.Lock()
-        self._leads: dict[str, str] = {}  # run -> top-ranked implementation; set when the document is generated
+        self._leads: dict[str, str] = {}  # run -> sentence that names the top-ranked implementation
 
     def routes(self) -> list[Route]:
-        """Return all routes below /api."""
+        """Return all routes below /api and /views."""
         return [
             self._uncached_route("/api/runs", lambda _: self.listed()),
             self._uncached_route("/api/claims", lambda _: self.claims()),
@@ -100,7 +100,7 @@ class Api:
                 return HTMLResponse(render(self.runs.results))
         except Exception as error:  # a plugin may raise any exception
             logger.exception("%s", request.url.path)
-            message = f"plugin {plugin.name} cannot generate this page: {type(error).__name__}"
+            message = f"plugin {plugin.name} cannot generate this page ({type(error).__name__}); see the log"
             return JSONResponse({"error": message}, status_code=500)
 
     def _comparison(self, request: Request) -> bytes:
@@ -108,28 +108,28 @@ class Api:
         return self._cached_document(("compare", *names), names, compare_runs)
 
     def listed(self) -> RunList:
-        """Return the list of runs. Top-ranked implementations are missing until a run's document has been generated."""
+        """Return the list of runs. A run's ``lead`` is empty until its document has been generated."""
         run_list = self.runs.listed()
         runs = tuple(run.model_copy(update={"lead": self._leads.get(run.run_id, "")}) for run in run_list.runs)
         views = {name: view.title for name, (_, view) in plugins.page_views().items()}
         return run_list.model_copy(update={"runs": runs, "views": views})
 
     def document(self, run: DashboardRun) -> RunDocument:
-        """Return a run's document, and store the top-ranked implementation for the list of runs."""
+        """Return a run's document. Store the summary's first sentence for the list of runs."""
         document = run.document()
         if not run.baseline:
             self._leads[run.id] = "" if run.info.status == "running" else next(iter(document.summary), "")
         return document
 
     def claims(self) -> ClaimsDocument:
-        """Return the verdicts on all claims, or why their file cannot be read."""
+        """Return the latest verdict on each claim, or the reason why the verdicts cannot be read."""
         try:
             return ClaimsDocument(verdicts=tuple(claims.latest_verdicts(self.runs.results).values()))
         except StoreError as error:
             return ClaimsDocument(verdicts=(), problem=str(error))
 
     def warm(self) -> None:
-        """Generate the documents of the newest runs in advance, because most visitors request them."""
+        """Generate the documents of the three newest runs in advance, because most visitors request them."""
         for run in self.runs.listed().runs[:3]:
             with contextlib.suppress(*READ_ERRORS):  # a request for this run reports the error
                 self._cached_document(("", run.run_id), (run.run_id,), self.document)
@@ -142,7 +142,7 @@ class Api:
         *,
         baseline: str = "",
     ) -> bytes:
-        """Return a cached document about runs. Generate it first if it is missing or if files have changed."""
+        """Return a document from the cache. Generate it first if it is missing or outdated."""
         key = json.dumps((*parameters, baseline))
         folders = [self.runs.folder(name) for name in names]
         with self._document_locks.setdefault(key, threading.Lock()):
@@ -179,7 +179,7 @@ class Api:
     def _cached_route(
         self, path: str, parameters: Callable[[Request], tuple[str, ...]], make_document: Callable[..., BaseModel]
     ) -> Route:
-        """Return a route for cached documents about a run. ``parameters`` extracts other arguments from a request."""
+        """Return a route for cached documents. ``make_document`` receives the run and the values of ``parameters``."""
 
         def made(request: Request) -> bytes:
             name, values = request.path_params["run"], parameters(request)
@@ -191,7 +191,7 @@ class Api:
         return _route(f"/api/runs/{{run}}{path}", made)
 
     def _uncached_route(self, path: str, make_document: Callable[[Request], BaseModel]) -> Route:
-        """Return a route for uncached documents. Only a few are generated at the same time."""
+        """Return a route for documents that are not cached. At most four are generated concurrently."""
 
         def made(request: Request) -> BaseModel:
             with self._uncached_slots:
@@ -214,7 +214,7 @@ def _query_parameter(request: Request, key: str) -> str:
 
 
 def _route(path: str, make_document: Callable[[Request], BaseModel | bytes]) -> Route:
-    """Return a route that responds with 404 if records cannot be read, and with 500 after any other read error."""
+    """Return a route that responds with 404 after a StoreError, and with 500 after any other read error."""
 
     def endpoint(request: Request) -> Response:
         try:

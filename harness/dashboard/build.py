@@ -21,7 +21,7 @@ from harness.units import format_elapsed
 WEB = Path(__file__).resolve().parent / "web"
 MIN_NODE = (20, 19)
 SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", ".npmrc", "src/**/*")
-STAMP = "sources.sha256"  # file in dist/ with a digest of the sources that were built
+STAMP = "sources.sha256"  # file in dist/ with a digest of the sources from which the page was built
 # The URL of a git remote, in any form that GitHub and similar hosts accept.
 REMOTE_URL = re.compile(
     r"(?:https?://(?:[^@/]*@)?|ssh://git@|git@)(?P<host>[\w.-]+(?::\d+)?)[:/](?P<path>[\w./~-]+?)(?:\.git)?/?"
@@ -67,9 +67,12 @@ def _log(text: str) -> None:
 
 
 def build_commands(web: Path) -> list[list[str]]:
-    """Return the build commands. They use Docker if this machine has no suitable Node.js."""
+    """Return the build commands. They use Docker if this machine has no suitable Node.js.
+
+    Raises EnvironmentLacksError if neither is available.
+    """
     if npm_is_new_enough():
-        # npm writes a copy of the lock file to node_modules at the end of an installation.
+        # npm finishes an installation by writing a copy of the lock file to node_modules.
         lock, installed = web / "package-lock.json", web / "node_modules" / ".package-lock.json"
         fresh = installed.is_file() and installed.stat().st_mtime >= lock.stat().st_mtime
         return [*([] if fresh else [["npm", "ci", "--no-fund", "--no-audit"]]), ["npm", "run", "build"]]
@@ -104,6 +107,6 @@ def source_base() -> str | None:
 
 
 def web_address(remote: str) -> str | None:
-    """Return the web address of a git remote without credentials, or None if it has no web address."""
+    """Convert a git remote's URL to a web address without credentials. Return None if this is not possible."""
     match = REMOTE_URL.fullmatch(remote)
     return f"https://{match['host']}/{match['path']}" if match else None

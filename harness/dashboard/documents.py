@@ -26,9 +26,9 @@ class RunSummary(Record):
     """An entry in the list of runs."""
 
     run_id: str
-    title: str  # run name, or a description if the name is only a time
+    title: str  # run name, or a description if the name is only a timestamp
     published: str = ""  # name of the published round that contains the run, for example "Round 1"
-    lead: str = ""  # top-ranked implementation; empty until a ranking has been computed
+    lead: str = ""  # sentence that names the top-ranked implementation; empty until the run's document is generated
     status: RunStatus
     profile: str
     started_at: float
@@ -63,7 +63,7 @@ class RunList(Record):
     runs: tuple[RunSummary, ...]
     preparing: tuple[PreparingRun, ...] = ()
     broken: tuple[BrokenRun, ...]
-    views: dict[str, str] = Field(default_factory=dict)  # plugin pages: name below /views -> title
+    views: dict[str, str] = Field(default_factory=dict)  # titles of plugins' pages, keyed by their names below /views
 
 
 class RunDocument(Record):
@@ -72,9 +72,9 @@ class RunDocument(Record):
     run: RunInfo
     title: str
     published: str = ""  # name of the published round that contains the run, for example "Round 1"
-    # Test type -> metric -> sentences of the summary.
+    # Test type -> metric -> summary sentences.
     sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)
-    ranking: Ranking  # without the tables for single loads, which TestDocument contains
+    ranking: Ranking  # without the tables for individual loads; TestDocument contains those
     problems: tuple[ReadProblem, ...] = ()
     source_base: str | None = None  # repository's web address; None if unknown
     network_path: str  # see RunInfo.network_path
@@ -114,7 +114,7 @@ class TestDocument(Record):
 
 
 class LatencyDocument(Record):
-    """The latency of every cell of a test type. There are no cells if requests were pipelined."""
+    """The latency of every cell of a test type. ``cells`` is empty if requests were pipelined."""
 
     test_type: str
     cells: tuple[CellLatency, ...]
@@ -131,7 +131,7 @@ class ComparisonDocument(Record):
     """A comparison of two runs."""
 
     comparison: Comparison
-    verdict: tuple[str, ...] = ()  # sentences that count the verdicts "slower", "faster", "same" and "cannot tell"
+    verdict: tuple[str, ...] = ()  # summary sentences with the number of cells per verdict
 
 
 class CellDocument(Record):
@@ -179,9 +179,7 @@ class Embedded(Record):
     cells: tuple[CellDocument, ...]
     logs: dict[str, LogDocument]
     left_out: tuple[str, ...] = ()  # sentences that name the data omitted to limit the file's size
-    links: dict[str, str] = Field(
-        default_factory=dict
-    )  # title -> address of other pages, if the page is part of a site
+    links: dict[str, str] = Field(default_factory=dict)  # title -> address of the other pages of a static site
 
 
 def schema() -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Publishes a reduced copy of a run as the only run in results/rounds/1.
 
-Usage: ``python -m harness.dashboard.example RUN``. The copy contains all trials, so both runs have
-the same ranking. It omits derived files (``ranking.json`` and TechEmpower's file) and the data named in ``LEFT_OUT``.
-Absolute paths are reduced to their last component.
+Usage: ``python -m harness.dashboard.example RUN``. The copy contains all trials, so it has the same ranking as the
+original. It omits derived files (``ranking.json`` and TechEmpower's file) and the data named in ``LEFT_OUT``. Absolute
+paths are reduced to their last component.
 """
 
 import json
@@ -19,12 +19,12 @@ from harness.records.trial_record import Trial
 
 PUBLISHED = "rounds/1"  # folder in results/ to which the copy is written
 LEFT_OUT = (
-    "Logs, latency histograms, commands of the load generator, time series and passed checks are omitted. Percentiles "
-    "are included.",
+    "Logs, latency histograms, load generator commands, time series and passed checks are omitted. Percentiles are "
+    "included.",
 )
 
-# An absolute path of at least two components. The group is the last component. Web addresses, media types and relative
-# paths do not match.
+# An absolute path with at least two components. The group captures the last one. Web addresses, media types and
+# relative paths do not match.
 ABSOLUTE_PATH = re.compile(r"(?<![\w:/.*-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 ADDRESS = re.compile(r"\bhttps?://([\w.-]+)")
 THIS_MACHINE = frozenset({"127.0.0.1", "localhost"})
@@ -32,7 +32,7 @@ FREE_TEXT = frozenset({"notes", "maintainers"})  # fields of benchmark_config.js
 
 
 def write_example(source: DashboardRun, target: Path) -> None:
-    """Write the reduced copy into a new folder. Raises ValueError if a record contains a URL of a remote host."""
+    """Write the reduced copy to a new folder. Raises ValueError if a record contains a remote host's URL."""
     target.mkdir(parents=True)
     unbuilt = tuple(
         each.model_copy(update={"build": each.build and each.build.model_copy(update={"log": None})})
@@ -55,14 +55,14 @@ def _add(record: Record, path: Path, **options: Any) -> None:  # noqa: ANN401 - 
     """Append a record to a file, with absolute paths reduced to their last component."""
     document = record.model_dump(mode="json", by_alias=True, **{"exclude_defaults": True, **options})
     if isinstance(record, Trial):
-        # Keep the load's kind, which exclude_defaults would omit.
+        # Keep ``load.kind``, which exclude_defaults would omit.
         document["load"] = record.load.model_dump(mode="json", exclude_none=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(remove_paths(document), separators=(",", ":"), ensure_ascii=False) + "\n")
 
 
 def remove_paths(value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON value
-    """Reduce absolute paths in JSON to their last component. Raises ValueError for a URL of a remote host."""
+    """Reduce absolute paths in a JSON value to their last component. Raises ValueError for a remote host's URL."""
     match value:
         case str():
             others = set(ADDRESS.findall(value)) - THIS_MACHINE

@@ -10,20 +10,20 @@ from harness.errors import StoreError
 from harness.records.reader import read_progress
 from harness.records.run_folders import ROUNDS, started_at
 
-RUN_NAME = re.compile(r"[\w][\w.+-]*")  # name of a run's folder: no path separator, and no leading dot
+RUN_NAME = re.compile(r"[\w][\w.+-]*")  # valid folder name of a run: no path separator, no leading dot
 MAX_LISTED = 1000  # maximum number of runs in a list
 MAX_LISTED_BYTES = 128 << 20  # maximum total size of the run.json files that are read for a list
 
 
 class ResultsFolder:
-    """The runs in a folder, and the published rounds."""
+    """The runs in a results folder and in its published rounds."""
 
     def __init__(self, results: Path, *, rounds: Path | None = None) -> None:
         self.results = results
         self.rounds = rounds or results / ROUNDS
 
     def _published(self) -> list[Path]:
-        """Return the folders of the published rounds, newest first. Each contains runs."""
+        """Return the folders of the published rounds, newest first."""
         folders = filter(is_run_folder, self.rounds.iterdir()) if self.rounds.is_dir() else ()
         return sorted(folders, key=lambda folder: (len(folder.name), folder.name), reverse=True)
 
@@ -49,7 +49,7 @@ class ResultsFolder:
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Return whether a path is a folder with a valid run name, and not a symbolic link."""
+    """Return whether a path is a folder with a valid run name. Symbolic links do not count."""
     try:
         is_real_folder = folder.is_dir() and not folder.is_symlink()
     except OSError:  # the path is not a valid file name
@@ -60,7 +60,7 @@ def is_run_folder(folder: Path) -> bool:
 def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
     """Return the newest runs, and the folders that cannot be read.
 
-    If the folder has too many runs, the last entry of the second list says how many are omitted.
+    If the results folder has too many runs, the last entry of the second list says how many are omitted.
     """
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []
@@ -89,7 +89,7 @@ def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
 
 
 def _find_preparing(folder: Path) -> PreparingRun | None:
-    """Return the state of a run that is still being prepared, or None if the folder has no such run."""
+    """Return the progress of a run that is still being prepared, or None if the folder contains no such run."""
     if (folder / "run.json").exists():
         return None
     progress = read_progress(folder)

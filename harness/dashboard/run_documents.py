@@ -1,4 +1,4 @@
-"""Generates the dashboard's documents about a run. Documents list unreadable records as problems."""
+"""Generates the dashboard's documents about a run. They report unreadable records in ``problems``."""
 
 import os
 import re
@@ -35,10 +35,10 @@ from harness.records.verdicts import UNCHANGED_MARGIN
 from harness.report.summary import run_title, summarize_all, summarize_comparison
 from harness.stats.ranking_model import SCORING_VERSION, Ranking, Table, TestTypeRanking
 
-MAX_LOG_BYTES = 512 * 1024  # maximum number of bytes shown from the end of a log
+MAX_LOG_BYTES = 512 * 1024  # only this many bytes at the end of a log are shown
 PERCENTILE = re.compile(r"\d+(\.\d+)?")
 FILES = ("run.json", "ranking.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
-SILENT_SECONDS = 20.0  # a run counts as killed after this time without a heartbeat (four heartbeat intervals)
+SILENT_SECONDS = 20.0  # a run without a heartbeat for this long (four heartbeat intervals) counts as killed
 TAIL_BYTES = 1 << 20  # only this many bytes at the end of trials.jsonl are searched for the last trials
 
 FileState = tuple[int, int]
@@ -53,16 +53,16 @@ class HeadlineTest(TestTypeRanking):
 
 
 class HeadlineRanking(Ranking):
-    """A ranking without the tables of individual loads. It can be read five times as fast as a complete ranking."""
+    """A ranking without the tables of individual loads. It parses five times as fast as a complete ranking."""
 
     test_types: dict[str, HeadlineTest] = Field(default_factory=dict)  # type: ignore[assignment]
 
 
 class DashboardRun(RunReader):
-    """A run in results/ that generates documents about itself.
+    """A run reader that also generates the run's documents.
 
-    If ``rank_again`` is set, rank the trials instead of reading ranking.json, which may be forged. Ratios refer to
-    ``baseline``, by default the run's baseline. Raises StoreError if the run does not include the baseline.
+    If ``rank_again`` is set, the ranking is computed from the trials, because ranking.json may be forged. Ratios refer
+    to ``baseline``, by default the run's baseline. Raises StoreError if the run does not include the baseline.
     """
 
     def __init__(self, folder: Path, *, rank_again: bool = False, baseline: str = "") -> None:
@@ -76,17 +76,17 @@ class DashboardRun(RunReader):
 
     @property
     def title(self) -> str:
-        """Return the run title. The title of a published run starts with the round name."""
+        """Return the run's title. A published run's title starts with the name of the round."""
         return run_title(self.info, self.published)
 
     def records(self, *, with_series: bool = False) -> RunRecords:
-        """Return all records, with this object's baseline instead of the recorded baseline."""
+        """Return all records. ``self.baseline``, if set, replaces the recorded baseline."""
         records = super().records(with_series=with_series)
         info = records.info.model_copy(update={"reference": self.baseline or records.info.reference})
         return replace(records, info=info)
 
     def ranking(self, model: type[Ranking] = Ranking) -> Ranking:
-        """Return the recorded ranking if it is final and has the current version. Otherwise rank the trials."""
+        """Return the recorded ranking if it is final and has the current scoring version. Otherwise rank the trials."""
         if recorded := self._recorded_path and self._read_ranking(self._recorded_path, model):
             return recorded
         if self._computed_ranking is None:
@@ -99,7 +99,7 @@ class DashboardRun(RunReader):
         return self._computed_ranking.model_copy(update={"test_types": without_tables})
 
     def _read_ranking(self, path: Path, model: type[Ranking]) -> Ranking | None:
-        """Return the recorded ranking, or None if it is unreadable, not final or from a different version."""
+        """Return the recorded ranking, or None if it is unreadable, not final or has a different scoring version."""
         try:
             ranking = model.model_validate_json(read_bounded(path))
         except FileNotFoundError:
@@ -110,15 +110,15 @@ class DashboardRun(RunReader):
         return ranking if ranking.scoring_version == SCORING_VERSION and self.info.status != "running" else None
 
     def _rank_trials(self) -> Ranking:
-        """Rank the trials, or return an empty ranking if the records cannot be ranked."""
+        """Rank the trials. If that fails, record a problem and return an empty ranking."""
         try:
             return compute_ranking(self.records())
-        except (ValueError, ArithmeticError, LookupError) as error:  # valid records can be unrankable
+        except (ValueError, ArithmeticError, LookupError) as error:  # even valid records may be unrankable
             self._problem("trials.jsonl", f"cannot be ranked: {error}")
             return Ranking(run_id=self.id, reference=self.info.reference)
 
     def log(self, name: str) -> LogDocument:
-        """Return the end of a log in the run's folder, without following links. Raises StoreError for other files."""
+        """Return the end of a log. Raises StoreError if the path is not a regular file below the run's logs folder."""
         parts = PurePosixPath(name).parts
         if len(parts) < 2 or parts[0] != "logs" or ".." in parts or "\0" in name:
             raise StoreError(f"{name:.200}: no such log")
@@ -132,7 +132,7 @@ class DashboardRun(RunReader):
         return LogDocument(path=name, text=text, skipped=max(0, size - MAX_LOG_BYTES))
 
     def logs(self) -> list[str]:
-        """Return the sorted paths of logs relative to the run's folder. Symbolic links are excluded."""
+        """Return the sorted paths of all logs, relative to the run's folder. Symbolic links are excluded."""
         folder = self.folder.resolve() / "logs"
         if folder.is_symlink():
             return []
@@ -155,7 +155,7 @@ class DashboardRun(RunReader):
         )
 
     def live(self) -> LiveDocument:
-        """Return the state of a run in progress. Only the ends of files are read."""
+        """Return the state of a run in progress. Only the end of trials.jsonl is read, so this is fast."""
         states = {name: file_state(self.folder / name) for name in FILES}
         return LiveDocument(
             status=self.info.status,
@@ -166,7 +166,7 @@ class DashboardRun(RunReader):
         )
 
     def tests(self, *selected: str) -> dict[str, TestDocument]:
-        """Return the documents of the ``selected`` test types (by default, all) that have a ranking."""
+        """Return the documents of the ``selected`` test types (by default, all). Omit test types without a ranking."""
         return {
             name: TestDocument(test_type=name, tables=ranking.tables, problems=tuple(self.problems))
             for name, ranking in self.ranking().test_types.items()
@@ -180,7 +180,7 @@ class DashboardRun(RunReader):
         raise StoreError(f"{test_type!r} is not a test type of this run")
 
     def latency(self, test_type: str) -> LatencyDocument:
-        """Return the latency in each cell of a test type, computed from trials that passed their validity checks."""
+        """Return the latency of each cell of a test type, computed from trials that passed their validity checks."""
         cells: dict[tuple[str, str], list[Trial]] = defaultdict(list)
         if test_type not in self.info.loads:
             return LatencyDocument(test_type=test_type, cells=())
@@ -190,7 +190,7 @@ class DashboardRun(RunReader):
         return LatencyDocument(test_type=test_type, cells=tuple(map(_cell_latency, cells.values())))
 
     def overall(self, test_types: Collection[str]) -> OverallDocument:
-        """Return the overall scores for some test types. Raises StoreError if a test type was not measured."""
+        """Return the overall scores over the given test types. Raises StoreError if one of them was not measured."""
         unknown = [kind for kind in test_types if kind not in self.info.loads]
         if unknown or not test_types:
             raise StoreError(f"{', '.join(unknown) or 'no test type'}: not measured in this run")
@@ -207,9 +207,9 @@ class DashboardRun(RunReader):
         return OverallDocument(test_types=tuple(loads), scores=ranking.overall)
 
     def cell(self, implementation: str, test_type: str) -> CellDocument:
-        """Return all records of an implementation and test type. Raises StoreError if the run does not include them."""
+        """Return all records of an implementation and test type. Raises StoreError if the run does not include both."""
         if test_type not in self.info.loads or implementation not in (each.name for each in self.info.implementations):
-            raise StoreError("no such implementation and test type in this run")
+            raise StoreError("this run does not include this implementation and test type")
         return next(self.cells(implementation, test_type), None) or CellDocument(
             implementation=implementation, test_type=test_type, problems=tuple(self.problems)
         )
@@ -235,7 +235,7 @@ class DashboardRun(RunReader):
 
 
 def silence(states: Iterable[FileState]) -> float | None:
-    """Return the seconds since the last write to any of these files, or None if the last write was recent."""
+    """Return the seconds since the last write to these files, or None if it was at most SILENT_SECONDS ago."""
     seconds = time.time() - max(changed for _, changed in states) / 1e9
     return round(seconds) if seconds > SILENT_SECONDS else None
 
@@ -246,14 +246,14 @@ def read_last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
 
     ``state`` is part of the cache key, so a changed file is read again.
     """
-    start = max(0, state[0] - TAIL_BYTES)  # probably in the middle of a line, which read_lines skips
+    start = max(0, state[0] - TAIL_BYTES)  # often in the middle of a line, whose rest read_lines skips
     short = {"windows": (), "warm_up": None, "arrivals": None}
     last = deque(read_lines(path, Trial, [], start=start), 8)
     return tuple(trial.without_histograms().model_copy(update=short) for trial in reversed(last))
 
 
 def compute_ranking(records: RunRecords) -> Ranking:
-    """Rank a run. A run without trials has an empty ranking."""
+    """Rank a run's implementations. The ranking of a run without trials is empty."""
     if not records.trials:
         return Ranking(run_id=records.info.run_id, reference=records.info.reference)
     from harness.stats.ranking import rank  # imported late, because importing scipy takes longer than most responses
@@ -262,7 +262,7 @@ def compute_ranking(records: RunRecords) -> Ranking:
 
 
 def compare_runs(before: DashboardRun, after: DashboardRun) -> ComparisonDocument:
-    """Compare two runs. Return a verdict for each cell, and sentences that summarise the verdicts."""
+    """Compare two runs. The document contains a verdict for each cell, and sentences that summarize the verdicts."""
     from harness.stats.cell_comparison import compare  # imported late, because of scipy
 
     comparison = compare(before.records(), after.records(), UNCHANGED_MARGIN)
@@ -274,7 +274,7 @@ def compare_runs(before: DashboardRun, after: DashboardRun) -> ComparisonDocumen
 
 
 def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
-    """Return the latency of a cell, with percentiles estimated over processes as in the ranking."""
+    """Return the latency of a cell. Percentiles are estimated over processes, as in the ranking."""
     from harness.stats.cell_values import METRICS, CellTrials
     from harness.stats.value_tables import estimate_percentiles  # imported late, because of scipy
 
@@ -304,7 +304,7 @@ def _is_file(path: Path) -> bool:
 
 
 def file_state(path: Path) -> FileState:
-    """Return the size in bytes and the modification time in nanoseconds, or -1 for both if the file is missing."""
+    """Return a file's size in bytes and modification time in nanoseconds, or -1 for both if the file is missing."""
     try:
         status = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Writes a run as a single HTML file, which contains the dashboard's page and all documents of the run."""
+"""Saves a run as a single HTML file with the dashboard's page and all documents of the run."""
 
 import base64
 import gzip
@@ -19,7 +19,10 @@ MAX_LOG_CHARACTERS = 12_000  # only the last characters of a longer log are save
 
 
 def render_run(folder: Path) -> str:
-    """Rank the trials again, and return a page that works offline. Raises StoreError if the run is unreadable."""
+    """Return a run as a page that works offline. Rank the trials again, because ranking.json may be forged.
+
+    Raises StoreError if the run is unreadable.
+    """
     return render_page(ensure_built(), collect_documents(DashboardRun(folder, rank_again=True)))
 
 
@@ -35,9 +38,10 @@ def collect_documents(run: DashboardRun) -> Embedded:
 
 
 def render_page(web: Path, embedded: Embedded, head: str = "") -> str:
-    """Return the page as HTML. If it is too large, omit data in the order of ``REDUCTIONS`` until it is small enough.
+    """Return the page as HTML.
 
-    The page lists the omitted data. ``head`` is additional HTML for the ``<head>`` element.
+    If the page exceeds ``MAX_PAGE_BYTES``, apply ``REDUCTIONS`` one by one until it fits. The page lists the omitted
+    data. ``head`` is additional HTML for the ``<head>`` element.
     """
     script = read_asset(web, "*.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
     style = read_asset(web, "*.css")
@@ -79,27 +83,29 @@ def round_number(text: str) -> float:
 
 
 def csp_hash(text: str) -> str:
-    """Return the Content-Security-Policy source that allows exactly this text."""
+    """Return the Content-Security-Policy source expression that allows exactly this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
 def read_asset(web: Path, pattern: str) -> str:
-    """Return the text of the only asset that matches a pattern."""
+    """Return the text of the only asset that matches a pattern. Raises StoreError if not exactly one matches."""
     paths = list((web / "assets").glob(pattern))
     if len(paths) != 1:
-        raise StoreError(f"{web / 'assets'}: {len(paths)} files match {pattern}, expected one. Build the page again")
+        raise StoreError(
+            f"{web / 'assets'}: {len(paths)} files match {pattern}, expected one. Delete {web} to build the page again"
+        )
     return paths[0].read_text(encoding="utf-8")
 
 
 def truncate_log(log: LogDocument) -> LogDocument:
-    """Return the document with only the end of the log's text."""
+    """Return the document with only the last MAX_LOG_CHARACTERS characters of the log."""
     cut = max(0, len(log.text) - MAX_LOG_CHARACTERS)
     skipped = log.skipped + len(log.text[:cut].encode())
     return log.model_copy(update={"text": log.text[cut:], "skipped": skipped})
 
 
 def drop_windows(embedded: Embedded) -> Embedded:
-    """Return the documents without the time series of trials."""
+    """Return the documents without the trials' time series."""
 
     def slim(trial: Trial) -> Trial:
         warm_up = trial.warm_up and trial.warm_up.model_copy(update={"windows": ()})
@@ -109,9 +115,9 @@ def drop_windows(embedded: Embedded) -> Embedded:
     return embedded.model_copy(update={"cells": tuple(cells)})
 
 
-# Reductions for a page that is too large, in order of application. Each key is a message that the page shows.
+# Reductions for a page that is too large, in the order in which they are applied. Each key is a message on the page.
 REDUCTIONS: Mapping[str, Callable[[Embedded], Embedded]] = {
-    "The second-by-second series are omitted.": drop_windows,
+    "The trials' second-by-second time series are omitted.": drop_windows,
     "Logs are omitted.": lambda e: e.model_copy(update={"logs": {}}),
     "Individual trials are omitted.": lambda e: e.model_copy(update={"cells": ()}),
     "Tables for individual loads are omitted.": lambda e: e.model_copy(update={"tests": {}, "latency": {}}),

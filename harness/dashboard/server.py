@@ -42,7 +42,7 @@ class BoundedProtocol(H11Protocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Process received bytes, without extending the timeout of an incomplete request."""
+        """Process received bytes. The timeout of an incomplete request keeps running."""
         super().data_received(data)
         self._watch()
 
@@ -52,7 +52,7 @@ class BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        """Start the timeout if a request is incomplete. Otherwise cancel it."""
+        """Keep a timeout running while a request is incomplete."""
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._unwatch()
         elif self._late is None:
@@ -82,7 +82,7 @@ HEADERS = {
 def is_own_host(host: str, bind: str) -> bool:
     """Return whether a Host header names this server: an IP address, localhost or the name of this machine.
 
-    Reject other names to prevent DNS rebinding. In such an attack, a website points its own host name at 127.0.0.1.
+    Rejecting other names prevents DNS rebinding. In such an attack, a website points its own host name at 127.0.0.1.
     The browser then lets the website read the responses.
     """
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
@@ -122,7 +122,11 @@ def create_app(api: Api, web: Path, *, bind: str = "127.0.0.1") -> Starlette:
 
 
 def serve(results: Path, *, bind: str, port: int) -> None:
-    """Serve the dashboard until Ctrl-C is pressed. Raises EnvironmentLacksError if the port or Node.js is missing."""
+    """Serve the dashboard until Ctrl-C is pressed.
+
+    Raises EnvironmentLacksError if the port is not available, or if the page cannot be built because neither Node.js
+    nor Docker is available.
+    """
     web = ensure_built()
     api = Api(ResultsFolder(results, rounds=RESULTS / ROUNDS))
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
@@ -137,7 +141,7 @@ def serve(results: Path, *, bind: str, port: int) -> None:
         ) from error
     if bind not in ("127.0.0.1", "::1", "localhost"):
         print(
-            f"tfb: warning: everyone who can reach {bind}:{port} can read all results, because there is no login",
+            f"tfb: warning: anyone who can reach {bind}:{port} can read all results, because there is no login",
             file=sys.stderr,
         )
     host = f"[{bind}]" if ":" in bind else bind

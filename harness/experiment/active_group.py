@@ -1,4 +1,4 @@
-"""Manages processes that run at the same time, and yields the steps that start, warm up, measure and stop them."""
+"""Manages a group of concurrent processes: yields the steps that start, warm up, measure and stop them."""
 
 from collections import defaultdict
 from collections.abc import Generator, Sequence, Set
@@ -22,29 +22,30 @@ from harness.experiment.warm_up import WarmUpTracker, warm_up_all
 from harness.plan.plan import Candidate, Plan, headline_load
 from harness.records.trial_record import Purpose, Trial
 
-WARM_UP_SHARE = 0.4  # warm-up may take at most this share of the group's time
+WARM_UP_SHARE = 0.4  # maximum fraction of the group's time for warm-up
 
 
 @dataclass
 class ActiveGroup:
-    """Processes that run at the same time, and the state of their measurements."""
+    """A group of processes that run concurrently, and the state of their measurements."""
 
     plan: Plan
     number: int  # process number, shared by all implementations of the group
-    begin: float  # when the group starts, as a share of the run's time
-    until: float  # when the group ends, as a share of the run's time
+    begin: float  # when the group starts, as a fraction of the run's time
+    until: float  # when the group ends, as a fraction of the run's time
     seed: int
     members: dict[Process, Candidate] = field(default_factory=dict)
     test_types: dict[Process, set[str]] = field(default_factory=dict)  # test types that can still be measured
     warm_ups: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # by process and test type
-    late_processes: set[Process] = field(default_factory=set)  # processes that have skipped a load for lack of time
+    late_processes: set[Process] = field(default_factory=set)  # processes that ran out of time and skipped a load
     busy: set[Process] = field(default_factory=set)  # processes that use CPU time while idle
     trials: list[Trial] = field(default_factory=list)
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
-    # Each warm-up is recorded once, with the first trial after it.
+    # Each warm-up is recorded only once, with the trial that follows it.
     _recorded_warm_ups: set[tuple[Process, str]] = field(default_factory=set)
     _tried: set[Cell] = field(default_factory=set)
-    _skipped: dict[Cell, Purpose] = field(default_factory=dict)  # cells that were skipped for lack of time, in order
+    # Cells that were skipped because time ran out, with the purpose of the skipped trial.
+    _skipped: dict[Cell, Purpose] = field(default_factory=dict)
 
     def start(self, group: Sequence[Candidate]) -> Generator[Step, StepResult, set[str]]:
         """Start and verify candidates in sequence; return the names of the candidates that failed to start."""
@@ -65,7 +66,7 @@ class ActiveGroup:
         return len({trial.round for trial in self.trials if trial.load.kind == "open"})
 
     def forgive(self, cell: Cell) -> bool:
-        """Discard a cell's recorded failures. Return whether there were failures and the process is still running."""
+        """Discard a cell's failures. Return True if the cell had failures and its process is still running."""
         return self.failures.pop((cell.process, cell.test_type), 0) > 0 and cell.process in self.members
 
     def warm(self, kinds: Set[str] | None = None) -> Design:
@@ -111,8 +112,8 @@ class ActiveGroup:
     ) -> Generator[Step, StepResult, Trial | None]:
         """Measure a cell. Return the trial, or None if the measurement fails or time runs out.
 
-        ``share`` is the load's rate as a share of the process's closed-loop throughput. If ``ignore_deadline``, measure
-        even after the group's time is up.
+        ``share`` is the load's rate as a fraction of the process's closed-loop throughput. If ``ignore_deadline`` is
+        set, measure even if the group's time is up.
         """
         process, kind = cell.process, cell.test_type
         if kind not in self.test_types.get(process, ()):
@@ -139,7 +140,7 @@ class ActiveGroup:
         return self._note(cell, result)
 
     def _note(self, cell: Cell, result: StepResult) -> Trial | None:
-        """Update the group after a measurement. Return the trial, or None if there is no result."""
+        """Update the group's state after a measurement. Return the trial, or None if the measurement failed."""
         process, kind = cell.process, cell.test_type
         match result:
             case TrialResult():
@@ -156,7 +157,7 @@ class ActiveGroup:
                 if self.failures[process, kind] >= 2:  # after two failures, stop measuring the test type
                     self.test_types[process].discard(kind)
             case _:
-                raise TypeError(f"unexpected result of a measurement: {result}")
+                raise TypeError(f"unexpected measurement result: {result}")
         return None
 
     def remove(self, process: Process) -> None:
@@ -164,7 +165,7 @@ class ActiveGroup:
         del self.members[process], self.test_types[process]
 
     def stop_step(self, process: Process) -> Stop:
-        """Return a step that stops a process and lists the planned cells for which time ran out."""
+        """Return a step that stops a process and lists the planned cells that there was no time to measure."""
         planned = self.plan.candidate(process.implementation).test_types
         untried = {cell: purpose for cell, purpose in self._skipped.items() if cell not in self._tried}
         unreached = (

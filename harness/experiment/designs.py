@@ -18,17 +18,17 @@ from harness.records.trial_record import Purpose, Trial
 from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
 
-MAX_COMMON_RATE_SHARE = 0.95  # a server skips common rates above this share of its closed-loop throughput
-# The capacity search accepts trials with at least this share of the expected requests, because arrivals are random.
+MAX_COMMON_RATE_SHARE = 0.95  # skip common rates above this fraction of the closed-loop throughput
+# Arrivals are random, so the capacity search accepts trials with at least this fraction of the expected requests.
 ARRIVALS_MARGIN = 0.9
-# TechEmpower starts with a short load over few connections (primer), and pauses after the primer and the warm-up.
+# TechEmpower starts with the primer, a short load over a few connections. It pauses after the primer and the warm-up.
 PRIMER_CONNECTIONS, TECHEMPOWER_PAUSE_SECONDS = 8, 5.0
-TECHEMPOWER_SHORT_PAUSE = 0.4  # pause between two levels, as a share of the pause after the primer
-# If a process completes fewer than FEWEST_ROUNDS rounds, the run halves the number of remaining processes. At least
-# FEWEST_PROCESSES remain, or one process if more than HALF of the run's time has passed.
+TECHEMPOWER_SHORT_PAUSE = 0.4  # pause between two loads, as a fraction of the pause after the primer
+# If a process completes fewer than FEWEST_ROUNDS rounds, the run measures only half of the remaining processes, but at
+# least FEWEST_PROCESSES. If more than HALF of the run's time has passed, one process is enough.
 FEWEST_ROUNDS, FEWEST_PROCESSES, HALF = 2, 2, 0.5
 
-GroupMeasurement = Callable[[ActiveGroup], Design]  # yields the measurements of a running group
+GroupMeasurement = Callable[[ActiveGroup], Design]  # yields the steps that measure a running group
 
 
 def interleaved(plan: Plan, seed: int) -> Design:
@@ -42,7 +42,7 @@ def search(plan: Plan, seed: int) -> Design:
 
 
 def techempower(plan: Plan, seed: int) -> Design:
-    """Measure in TechEmpower's order: one server at a time, and the levels of each test type in ascending order."""
+    """Measure in TechEmpower's order: one server at a time, with each test type's loads in ascending order."""
     for number in range(plan.profile.processes.maximum):
         for (candidate,) in concurrent_groups(replace(plan, side_by_side=False), seed + number):
             group = ActiveGroup(plan=plan, number=number, begin=0.0, until=1.0, seed=seed)
@@ -62,18 +62,18 @@ DESIGNS: dict[str, Callable[[Plan, int], Design]] = {
 
 
 def find_design(name: str) -> Callable[[Plan, int], Design]:
-    """Return the named design, from the core or a plugin."""
+    """Return the design with the given name, which may come from a plugin."""
     return DESIGNS.get(name) or Extensions[Callable[[Plan, int], Design]]("designs").load_all()[name]
 
 
-# ---- sequence of processes -------------------------------------------------------------------------------------------
+# ---- designs "interleaved" and "search": the sequence of processes ---------------------------------------------------
 
 
 def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_group: bool = False) -> Design:
     """Measure the first process of every implementation, then the second, and so on until all comparisons are decided.
 
-    Groups are as large as memory permits. ``visits`` yields a group's measurements. If ``compare_group``, the members
-    of a group are compared with each other, so the run ends when a member fails.
+    Groups are as large as memory permits. ``visits`` yields the steps that measure a group. If ``compare_group`` is
+    set, the members of a group are compared with each other, so the run ends when a member fails.
     """
     rules = plan.profile.processes
     expected = [(c.implementation, kind) for c in plan.candidates for kind in c.test_types]
@@ -87,7 +87,7 @@ def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_gr
             _select(group, undecided_pairs, failed)
             for group in concurrent_groups(plan, seed + number, frozenset(exclusive))
         ]
-        share = (1 - start) / processes_left  # share of the run's time for this process number
+        share = (1 - start) / processes_left  # fraction of the run's time for processes with this number
         candidates_done, count = 0, sum(map(len, pending))
         if not count:
             return
@@ -119,7 +119,7 @@ def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_gr
 
 
 def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], failed: set[str]) -> list[Candidate]:
-    """Return the candidates that have not failed, restricted to undecided test types."""
+    """Return the candidates that have not failed, each with only its undecided test types."""
     selected = []
     for candidate in group:
         kinds = {k: loads for k, loads in candidate.test_types.items() if (candidate.implementation, k) in waiting}
@@ -128,7 +128,7 @@ def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], fail
     return selected
 
 
-# ---- interleaved rounds ----------------------------------------------------------------------------------------------
+# ---- design "interleaved": rounds ------------------------------------------------------------------------------------
 
 
 def _rounds(group: ActiveGroup) -> Design:
@@ -152,10 +152,10 @@ def _rounds(group: ActiveGroup) -> Design:
 
 
 def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], seed: str) -> Iterator[Cell]:
-    """Yield the cells table by table. A table contains the cells with the same test type and load.
+    """Yield the cells in random order, but keep cells with the same test type and load (a table) together.
 
-    The tables and the cells of each table are shuffled. A test type's headline load comes last, so the test type's
-    other loads serve as additional warm-up.
+    Both the tables and the cells within each table are shuffled. Each test type's headline load comes last, because its
+    other loads then provide additional warm-up.
     """
     rng = random.Random(seed)
     tables: defaultdict[tuple[str, Load], list[Cell]] = defaultdict(list)
@@ -164,18 +164,18 @@ def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], 
     headlines = {(cell.test_type, cell.load) for cell in cells if is_headline(cell)}
     order = rng.sample(sorted(tables, key=str), len(tables))
     by_type = {kind: iter(sorted((t for t in order if t[0] == kind), key=headlines.__contains__)) for kind, _ in order}
-    for kind, _ in order:  # ``order`` decides only the test type; ``by_type`` decides the load
+    for kind, _ in order:  # ``order`` determines the test type, and ``by_type`` the load
         table = tables[next(by_type[kind])]
         yield from rng.sample(table, len(table))
 
 
-# ---- rates -----------------------------------------------------------------------------------------------------------
+# ---- design "search": rates ------------------------------------------------------------------------------------------
 
 
 def _rates(group: ActiveGroup) -> Design:
-    """Measure a closed loop, then the given rates in random order, then search for the capacity in rounds."""
+    """Measure a closed loop, then the given rates in random order, then the rates of the capacity search."""
     profile, rng = group.plan.profile, random.Random(f"{group.seed} rates {group.number}")
-    capacities: dict[Cell, float] = {}  # closed-loop throughput, or the factor of a scenario
+    capacities: dict[Cell, float] = {}  # closed-loop throughput in requests/s, or a scenario's load factor
     cells = group.cells()
     for cell in rng.sample(cells, len(cells)):
         seconds = group.plan.seconds(cell.load, headline=True)
@@ -195,7 +195,7 @@ def _rates(group: ActiveGroup) -> Design:
 def _given_rates(
     group: ActiveGroup, capacities: dict[Cell, float], rates: Sequence[tuple[Purpose, float]], rng: random.Random
 ) -> Design:
-    """Measure each cell at shares of its closed-loop throughput and at common rates, in random order."""
+    """Measure cells in random order, at fractions of their closed-loop throughput and at rates common to all cells."""
     seconds = group.plan.profile.rates.seconds
     for number, (purpose, value) in enumerate(rng.sample(rates, len(rates)), 1):
         for cell in rng.sample(list(capacities), len(capacities)):
@@ -208,7 +208,7 @@ def _given_rates(
 
 
 def _search_capacity(group: ActiveGroup, cell: Cell, start: float, number: int) -> Design:
-    """Measure the next load of a cell's capacity search. Do nothing if the capacity is known."""
+    """Measure a cell at the next rate of its capacity search, unless the capacity is already known."""
     profile, is_scenario = group.plan.profile, isinstance(cell.load, Scenario)
     seconds = profile.orders.seconds if is_scenario else profile.rates.seconds
     trials = [
@@ -232,11 +232,11 @@ def at_rate(cell: Cell, rate: float) -> Cell:
     return replace(cell, load=OpenLoop(rate=rate, connections=load.connections, queries=load.queries))
 
 
-# ---- TechEmpower's order ---------------------------------------------------------------------------------------------
+# ---- design "techempower" --------------------------------------------------------------------------------------------
 
 
 def _techempower_levels(group: ActiveGroup, process: Process, kind: str) -> Design:
-    """Run the primer and the warm-up, then measure all levels with pauses. Add a witness for the headline load."""
+    """Run the primer and the warm-up, then measure all loads with pauses. Add a witness trial of the headline load."""
     profile = group.plan.profile
     loads = group.members[process].test_types[kind]
     # TechEmpower measures for 15 s and pauses for a third of that time.

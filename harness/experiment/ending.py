@@ -15,10 +15,10 @@ RETRIED_SUFFIX = "; started again"
 def final_status(
     records: RunRecords, status: Literal["complete", "failed", "interrupted"], reason: str
 ) -> tuple[RunStatus, tuple[str, ...], tuple[str, ...]]:
-    """Return a run's final status, all problems, and the problems that make the exit code nonzero.
+    """Return a run's final status, all its problems, and the problems that make the exit code nonzero.
 
-    If ``status`` is not "complete", the run stopped early for the given ``reason``. Unmeasured cells then do not count
-    as failures.
+    If ``status`` is not "complete", the run stopped early for the given ``reason``, and unmeasured cells are not
+    failures.
     """
     before = records.info.problems
     if status != "complete":
@@ -58,7 +58,7 @@ def find_failures(records: RunRecords) -> tuple[str, ...]:
 
 
 def retried_failures(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
-    """Return a message for each failed process that ``--resume`` has started or will start again."""
+    """Return a message for each failed process that ``--resume`` has restarted or will restart."""
     failed = (each for each in records.processes if each.status == "failed")
     new = (f"{_failure(each)}{RETRIED_SUFFIX}" for each in failed if (each.implementation, each.process) not in done)
     return (*(each for each in records.info.problems if each.endswith(RETRIED_SUFFIX)), *new)
@@ -70,7 +70,7 @@ def _failure(process: ProcessRecord) -> str:
 
 
 def judge_implementations(records: RunRecords) -> Iterator[ImplementationVerdict]:
-    """Yield the verdict on each implementation of a run."""
+    """Yield a verdict on each implementation: not built, not started, failed or verified."""
     for implementation in records.info.implementations:
         name = implementation.name
         if unbuilt := build_verdict(name, implementation.build):

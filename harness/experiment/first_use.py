@@ -22,7 +22,7 @@ from harness.units import format_elapsed
 # Typical durations on a machine with two CPUs, used only to predict when the run ends.
 APT_SECONDS, PACKAGE_SECONDS = 15.0, 20.0
 CRATE_SECONDS = {"loadgen": 60.0, "upstream": 30.0}
-FIRST_BUILD_SECONDS = 60.0  # for an implementation that has never been built on this machine
+FIRST_BUILD_SECONDS = 60.0  # for an implementation without an earlier build on this machine
 IMAGE_SECONDS = {docker.BASE: 30.0, docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAGE: 60.0, docker.LOADGEN_IMAGE: 90.0}
 
 
@@ -32,7 +32,7 @@ class FirstUseTask:
 
     description: str  # shown to the user
     seconds: float
-    in_runtime: bool = True  # True: done while preparing the runtime; False: done later, with the load generators
+    in_runtime: bool = True  # True: runs while the runtime is prepared; False: runs later
     crate: str = ""  # name of the crate that the task builds; empty for other tasks
 
 
@@ -127,14 +127,14 @@ def expected_build_seconds(implementations: Sequence[Implementation], past: Mapp
 def shared_build(implementation: Implementation) -> object:
     """Return a key that implementations share if the local runtime builds them with the same commands."""
     local = implementation.local
-    if local is None or implementation.is_service:  # in TechEmpower's tree, the build depends on the name
+    if local is None or implementation.is_service:  # such implementations never share a build
         return implementation.name
     return implementation.folder, local.build, tuple(sorted(local.requires.items())), local.install_scripts
 
 
 def describe_builds(past: Mapping[str, float | None], expected: float) -> str:
-    """Return a line that announces the builds and their expected duration (``expected``, in seconds)."""
+    """Return a line that announces the builds. ``expected`` is their total duration in seconds."""
     unknown = sum(length is None for length in past.values())
     first = f"; {unknown} of {len(past)} for the first time, at about {FIRST_BUILD_SECONDS / 60:.0f} min each"
-    basis = first if unknown and expected else "" if unknown else "; judging by earlier runs"
-    return f"builds run first and do not count as measuring time (about {format_elapsed(expected)}{basis})"
+    basis = first if unknown and expected else "" if unknown else ", based on earlier runs"
+    return f"builds run first and do not count towards the measuring time (about {format_elapsed(expected)}{basis})"

@@ -28,7 +28,7 @@ from harness.verify.verifier import Verifier
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredLoad:
-    """A finished load, with its observation and the evidence from responses."""
+    """A finished load: its measurements, and the evidence from sampled responses."""
 
     generator: LoadGenerator
     threads: int  # number of generator threads
@@ -38,7 +38,7 @@ class MeasuredLoad:
 
 @dataclass(kw_only=True)
 class LoadExecutor:
-    """An executor for warm-up loads and measured loads on running processes."""
+    """An executor that puts warm-up loads and measured loads on running processes."""
 
     seed: int
     profile: Profile
@@ -68,7 +68,7 @@ class LoadExecutor:
             measured_load = self._run_with_evidence(running, step, generator)
             if abs(wall_clock_offset(self.clock) - offset) < CLOCK_JUMP_SECONDS:
                 break
-            consequence = "the load is repeated" if repetitions_left else "the result is used nevertheless"
+            consequence = "the load is repeated" if repetitions_left else "the result is used anyway"
             self.progress.note(f"the machine's clock was set during a load: {consequence}")
         return measured_load
 
@@ -105,7 +105,7 @@ class LoadExecutor:
         )
         with ownership.make_scratch_folder("tfb-load-") as folder:
             with verification:
-                # Clients on other machines record no responses, because this machine could not read the files.
+                # Do not record responses on other machines, because this machine could not read the files.
                 sampling = None if isinstance(self.runtime, MultiMachineRuntime) else verification.sampling
                 seed, requests = rng.randrange(1 << 31), verification.requests
                 run = self._make_run(running, cell, step.seconds, seed=seed, requests=requests)
@@ -130,9 +130,9 @@ class LoadExecutor:
         seed: int,
         requests: Sequence[PreparedRequest] | None = None,
     ) -> LoadRun:
-        """Return the parameters of a cell's load for the generator. It records no responses.
+        """Return the parameters for running a cell's load, without recording responses.
 
-        If ``requests`` is None, the requests are drawn with the seed.
+        If ``requests`` is None, draw the requests with the seed.
         """
         kind, url = running.implementation.test_types[cell.test_type], running.implementation.urls[cell.test_type]
         load, endpoint, profile = cell.load, endpoint_of(running.server, kind), self.profile

@@ -12,7 +12,7 @@ from harness.records.measurements import ServerUsage, Window
 from harness.runtime import ConnectionTracker, Meter, RunningGenerator
 
 WINDOW_SECONDS = 1.0
-MIN_REQUESTS = 100  # with fewer requests, unfinished requests would distort the number of responses per request
+MIN_REQUESTS = 100  # with fewer requests, unfinished requests would distort the ratio of responses to requests
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,14 @@ class LoadWindows:
             if clock.monotonic() - started_at > max_seconds:
                 late = max_seconds - self._load.seconds
                 raise LoadError(
-                    f"the load on {self._load.url} should have ended {late:.0f} s ago, but its generator still runs"
+                    f"the load on {self._load.url} should have ended {late:.0f} s ago, "
+                    "but its generator is still running"
                 )
             tick = max(tick, int((clock.monotonic() - started_at) / WINDOW_SECONDS)) + 1
-        self._end = self._meter.read()  # only CPU time and memory, because the sockets are closed by now
+        self._end = self._meter.read()  # read only CPU time and memory, because the sockets are closed by now
 
     def windows(self, response_bytes: float | None) -> tuple[Window, ...]:
-        """Return the windows that ended while the generator was connected. ``response_bytes`` is a mean size."""
+        """Return the windows that ended while the generator was connected, given the mean response size in bytes."""
         pairs = zip(self._moments, self._moments[1:], strict=False)
         return tuple(
             self._window(before, after, response_bytes) for before, after in pairs if self._is_connected(after.sockets)
@@ -107,10 +108,10 @@ class LoadWindows:
         return max((count for count in counts if count is not None), default=None)
 
     def responses_per_request(self, result: LoadResult) -> float | None:
-        """Return the responses per request, estimated from bytes on the sockets, or None if unknown."""
+        """Return the ratio of responses to requests, estimated from the sockets' byte counts, or None if unknown."""
         last = max((read for read in self._socket_readings() if read), key=lambda read: read.bytes_sent, default=None)
         first = self._first.sockets
-        # A service's declared requests vary in size, so they cannot be counted from bytes.
+        # A service's declared requests vary in size, so their number cannot be computed from bytes.
         if first is None or last is None or not result.requests or self._load.requests:
             return None
         requests = (last.bytes_sent - first.bytes_sent) / self._load.request_bytes
@@ -140,7 +141,7 @@ class LoadWindows:
 
 
 def _wait_share(before: Reading, after: Reading) -> float | None:
-    """Return the run-queue wait as a share of the time during which the server was runnable, or None if unknown."""
+    """Return the fraction of the server's runnable time that it spent waiting in a run queue, or None if unknown."""
     if None in (before.run_seconds, before.wait_seconds, after.run_seconds, after.wait_seconds):
         return None
     run = (after.run_seconds or 0) - (before.run_seconds or 0)

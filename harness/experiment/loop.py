@@ -25,12 +25,12 @@ from harness.host.clock import Clock
 from harness.records import store
 from harness.records.run_records import RunRecords
 
-OVERHEAD_SECONDS = 0.8  # time by which a load exceeds the planned duration, for example to start the generator
-STOP_SECONDS = 4.0  # time for a process's final checks and for stopping it
+OVERHEAD_SECONDS = 0.8  # time that a load takes beyond its planned duration, for example to start the generator
+STOP_SECONDS = 4.0  # time to perform a process's final checks and to stop it
 
 
 class RecordedProcesses:
-    """The recorded results of finished processes. A resumed run does not repeat the steps of these processes."""
+    """The recorded results of finished processes. A resumed run does not repeat these processes' steps."""
 
     def __init__(self, records: RunRecords) -> None:
         self.processes = store.finished_processes(records)
@@ -75,7 +75,7 @@ class Deadline:
         return self.clock.monotonic() + step.seconds + OVERHEAD_SECONDS > end
 
     def share(self) -> float:
-        """Return the share of the run's time that has passed."""
+        """Return the fraction of the run's time that has passed, or 0 without a time limit."""
         return (self.clock.monotonic() - self.started_at) / self.seconds if self.seconds else 0.0
 
     def note(self, step: Step, result: StepResult) -> None:
@@ -103,7 +103,7 @@ class MeasuringClock(Clock):
     delay: float = 0.0  # total seconds by which steps exceeded the plan
 
     def monotonic(self) -> float:
-        """Return monotonic seconds without the delays."""
+        """Return monotonic seconds, excluding delays."""
         return self.clock.monotonic() - self.delay
 
     def time(self) -> float:
@@ -136,8 +136,8 @@ def run_design(
 ) -> None:
     """Execute all steps of a design. Interruptions are raised only between steps, so no result is lost.
 
-    The time limit of ``seconds`` starts at the first step without a recorded result. Earlier parts of the run have
-    already used ``used_share`` of the limit.
+    ``seconds`` is the run's time limit. It counts from the first step without a recorded result. In a resumed run,
+    the finished processes have already used the fraction ``used_share`` of the limit.
     """
     deadline: Deadline | None = None
     try:

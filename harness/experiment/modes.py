@@ -49,9 +49,9 @@ from harness.verify.checks import CONDUCT
 
 # Build output folders, which are not watched for changes. Folders whose names begin with a dot are not watched either.
 BUILD_OUTPUT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
-LOG_CHUNK = 1 << 20  # the log is printed in chunks of at most this many characters
+LOG_CHUNK = 1 << 20  # maximum number of characters to read from the log and print at once
 POLL_SECONDS = 0.5  # interval between two scans for changed files
-COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")  # colour codes, which are removed from a log before it is printed
+COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")  # colour codes to remove from a printed log
 STYLES = {Outcome.PASS: "green", Outcome.WARN: "yellow", Outcome.FAIL: "red"}
 
 
@@ -127,7 +127,7 @@ def _print_result(
     *,
     quiet: bool,
 ) -> None:
-    """Print the verdicts on an implementation. If ``quiet``, omit verdicts that passed."""
+    """Print the verdicts on an implementation. If ``quiet`` is set, omit test types that passed."""
     relevant = [verdict for verdict in verdicts if not (quiet and verdict.outcome is Outcome.PASS)]
     if relevant:
         print_verdicts(relevant, console)
@@ -169,7 +169,7 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
     while True:
         sleep(POLL_SECONDS)
         now = scan()
-        if now == last != before:  # editors and git may still be writing more files
+        if now == last != before:  # wait for a scan without changes, because editors and git write several files
             return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
         last = now
 
@@ -198,7 +198,7 @@ def print_verdicts(verdicts: Sequence[VerificationRecord], console: SafeConsole)
 
 
 def debug(settings: Settings) -> int:
-    """Start an implementation with a database. Print their addresses, then print the server's log until Ctrl-C."""
+    """Start an implementation and its database. Print both addresses, then print the server's log until Ctrl-C."""
     plan = make_plan(settings)
     if len(plan.implementations) != 1:
         names = ", ".join(i.name for i in plan.implementations)
@@ -229,7 +229,7 @@ def debug(settings: Settings) -> int:
 
 @dataclass(kw_only=True)
 class BuiltServers:
-    """The built implementations, and the runtime and database on which they run."""
+    """The built implementations, and the runtime and the database with which they run."""
 
     runtime: Runtime
     builds: Mapping[str, BuildRecord]
@@ -238,13 +238,13 @@ class BuiltServers:
 
     @cached_property
     def database(self) -> SharedDatabase:
-        """The database. The first access starts it, so it is not started if all builds fail."""
+        """The database, which the first access starts. If all builds fail, it is never started."""
         return self.open_database()
 
 
 @contextmanager
 def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator[BuiltServers]:
-    """Build the selected implementations and yield them. Finally, remove the logs unless a problem occurred."""
+    """Build the selected implementations and yield them. Then remove the logs unless a problem occurred."""
     logs = RunStore(Path(tempfile.mkdtemp(prefix="tfb-logs-")), started_at=time.time())
     before, keep = len(progress.problems), False
     try:

@@ -23,7 +23,7 @@ SLACK_SECONDS = 10.0 + 2 * TIMEOUT_SECONDS
 
 
 class Observation(LoadObservations):
-    """The observations that the generator and the harness made during a load."""
+    """Measurements that the generator and the harness took during a load."""
 
     result: LoadResult
     idle_cpus: tuple[float | None, ...] = ()  # CPUs used by each idle server
@@ -31,15 +31,15 @@ class Observation(LoadObservations):
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedLoad:
-    """A load, with the servers and the database to observe while the load runs."""
+    """A load, and the servers and the database to observe while it runs."""
 
     server: Server
-    database: Database  # the database of the server
+    database: Database  # the server's database
     generator: LoadGenerator
     run: LoadRun
     folder: Path  # folder for the generator's files
     metered_port: int | None = None  # port whose connections are metered; 0 for none, None for the server's main port
-    # Bytes per verified response, for estimating the number of responses until the generator reports the exact number.
+    # Mean bytes per verified response, from which tfb estimates throughput until the generator reports it.
     response_bytes: float | None = None
     idle_meters: Sequence[Meter] = ()  # meters of the running servers that are not under load
 
@@ -97,7 +97,7 @@ def observe(runtime: Runtime, clock: Clock, load: ObservedLoad, on_window: Calla
 def _start_generator(
     runtime: Runtime, load: ObservedLoad, arguments: Sequence[str]
 ) -> AbstractContextManager[RunningGenerator]:
-    """Start the generator. It gets access to the folder only if it reads or writes files."""
+    """Start the generator. Give it access to the folder only if it reads or writes files."""
     generator, run = load.generator, load.run
     uses_files = run.sampling or run.requests or isinstance(run.load, Scenario)
     folder = load.folder if uses_files else None
@@ -116,13 +116,13 @@ def _follow(
         try:
             windows.follow(running, clock, load.run.seconds + SLACK_SECONDS, on_window)
         except ServerDiedError:
-            load.server.program.require_alive()  # the error quotes the exit status and the end of the log
+            load.server.program.require_alive()  # raise an error that quotes the exit status and the end of the log
             raise
         return running.wait(0)
 
 
 def _clients(generator_starts: Sequence[GeneratorStart], result: LoadResult) -> tuple[ClientUsage, ...]:
-    """Return each client's usage, or an empty tuple if the results cannot be matched to clients."""
+    """Return the resources that each client used, or an empty tuple if the results cannot be matched to clients."""
     if len(generator_starts) < 2 or len(generator_starts) != len(result.parts):
         return ()
     first_go_at = min(each.go_sent_at for each in generator_starts)
@@ -186,7 +186,7 @@ def cpus_used(before: Sequence[Reading | None], after: Sequence[Reading | None])
 
 
 def _steal_share(before: Sequence[float] | None, after: Sequence[float] | None) -> float | None:
-    """Return the share of CPU time that the hypervisor withheld between two readings of (stolen, total) ticks."""
+    """Return the fraction of CPU time that the hypervisor stole between two readings of (stolen, total) ticks."""
     if not before or not after or after[1] <= before[1]:
         return None
     return (after[0] - before[0]) / (after[1] - before[1])

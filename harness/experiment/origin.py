@@ -1,8 +1,8 @@
 """Marks the runs that this user started on this machine. ``--resume`` asks before it executes any other run's command.
 
-A run's folder contains a seal: an HMAC of its command and of the folders and machines that the command names.
+A run's folder contains a seal: an HMAC of the run's command, and of the folders and machines that the command names.
 The secret key is stored in the state folder, never in a results folder. Without the key, other people cannot create a
-valid seal. They can only copy the seal of a run that this user has started.
+valid seal for a different command. They can only copy the seal of a run that this user has started.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ from harness.plan.run_settings import Settings
 from harness.records import safe_read, safe_write
 from harness.records.run_info import RunInfo
 
-FILE = ".origin"  # file in a run's folder
+FILE = ".origin"  # name of the file with the seal, in the run's folder
 KEY_BYTES = 32
 MAX_BYTES = 1 << 20
 
@@ -58,7 +58,7 @@ def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None
 def _sealed_places(folder: Path, info: RunInfo) -> list[object] | None:
     """Return the sealed folders and machines of a run, or None if the seal is not valid.
 
-    The seal and the sealed places come from a single read, because the file may change between two reads.
+    Read the seal and the sealed values at once, because the file may change between two reads.
     """
     record = _read(folder)
     places, seal = record.get("places"), record.get("seal")
@@ -135,7 +135,7 @@ def _private(path: Path, *, create: bool) -> Iterator[int | None]:
         yield None
         return
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)  # two runs that start at the same time must create only one key
+        fcntl.flock(folder, fcntl.LOCK_EX)  # otherwise, two runs that start at once could create different keys
         if create and os.fstat(folder).st_uid == os.geteuid():
             os.fchmod(folder, 0o700)
         yield folder if _is_private(os.fstat(folder)) else None

@@ -27,9 +27,9 @@ from harness.runtime.choice import can_run_side_by_side
 from harness.stats.unranked import AT_RATES
 from harness.units import format_elapsed
 
-# Predicted seconds for starting a server and its database, and for a process's final checks and stop.
+# Predicted seconds to start a server and its database, and to perform a process's final checks and stop it.
 START_SECONDS, STOP_SECONDS = 3.0, 3.0
-# Seconds to verify a test type. The key tells whether the process is the implementation's first.
+# Seconds to verify a test type. The key is True for an implementation's first process, whose verification is thorough.
 VERIFY_SECONDS = {True: 1.5, False: 0.4}
 RATE = 5_000.0  # assumed throughput of every server, in requests per second
 
@@ -54,14 +54,14 @@ class Prediction(Clock):
     measuring: float = 0.0  # total length of all trials in seconds
     trials: int = 0
     measured_cells: set[tuple[Process, str]] = field(default_factory=set)  # (process, test type) pairs with a trial
-    # (implementation, test type, load) of every attempted measurement.
+    # (implementation, test type, load) triples of all attempted measurements.
     tried: set[tuple[str, str, Load]] = field(default_factory=set)
     unreached: set[tuple[str, str, Load]] = field(default_factory=set)
     warmed: dict[tuple[Process, str], float] = field(default_factory=dict)  # (process, test type) -> warm-up in seconds
 
     @property
     def shortage(self) -> str | None:
-        """A message if the run's time is too short for some cells or for the minimum number of processes."""
+        """A message if the time is too short for all cells and the minimum number of processes, otherwise None."""
         minimum = self.plan.profile.processes.minimum
         wanted = minimum * sum(len(candidate.test_types) for candidate in self.plan.candidates)
         missing = []
@@ -92,7 +92,7 @@ class Prediction(Clock):
 
     @staticmethod
     def _has_rates(cells: set[tuple[str, str, Load]], key: tuple[str, str]) -> bool:
-        """Return whether an implementation and test type (``key``) have a cell with an open loop."""
+        """Return whether any of the cells is an open loop of ``key``, an (implementation, test type) pair."""
         return any((name, kind) == key and load.kind == "open" for name, kind, load in cells)
 
     def monotonic(self) -> float:
@@ -123,7 +123,7 @@ class Prediction(Clock):
                 self.measuring += step.seconds
                 return steps.TrialResult(trial=self._trial(step))
             case steps.Rest():
-                # Processes are assumed to be idle after 0.3 of the maximum wait.
+                # Assume that processes become idle after 0.3 of the maximum wait.
                 self.sleep(step.seconds * (0.3 if step.quiet else 1.0))
             case steps.Stop():
                 self.sleep(planned_seconds(self.plan, step))
@@ -131,7 +131,7 @@ class Prediction(Clock):
         return steps.Done()
 
     def _warming(self, step: steps.Warm) -> Sequence[Window]:
-        """Return a warm-up load's windows. CPU cost declines for half of the maximum warm-up, and is then constant."""
+        """Simulate a warm-up load's windows, whose CPU cost declines for half of the maximum warm-up duration."""
         limits, process = self.plan.profile.warm_up, step.cell.process
         cap = limits.jit_cap_seconds if self.plan.candidate(process.implementation).jit else limits.cap_seconds
         steady = max(2.0 * limits.span, 0.5 * cap) - 2 * limits.span
@@ -210,10 +210,10 @@ def dry_run(
     count = plan.profile.processes
     minimum = f"{count.minimum} to " if count.maximum > count.minimum else ""
     print(
-        f"{format_count(plan.cells, 'cell')}, {minimum}{format_count(count.maximum, 'process')} of each, "
+        f"{format_count(plan.cells, 'cell')}, {minimum}{format_count(count.maximum, 'process')} per implementation, "
         f"{format_count(predicted.trials, 'trial')}; about {format_elapsed(share * predicted.seconds)}"
         f"{' remaining' * bool(finished)}, {predicted.measuring / max(1.0, predicted.seconds):.0%} of it measuring, "
-        "builds not counted"
+        "excluding builds"
     )
     print(first_use.describe_builds(builds, first_use.expected_build_seconds(plan.implementations, builds)))
     if chores:
@@ -224,7 +224,7 @@ def dry_run(
 def _print_json(
     plan: Plan, predicted: Prediction, share: float, chores: Sequence[FirstUseTask], builds: Mapping[str, float | None]
 ) -> None:
-    """Print the predicted run as JSON; ``share`` is the remaining share of the plan."""
+    """Print the predicted run as JSON. ``share`` is the fraction of the plan that remains to be measured."""
     count = plan.profile.processes
     document = {
         "processes": {"minimum": count.minimum, "maximum": count.maximum},

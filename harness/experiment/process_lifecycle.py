@@ -29,7 +29,7 @@ from harness.verify.verifier import Verifier
 
 @dataclass
 class RunningProcess:
-    """A process that tfb has started, with the verdicts, failures and counters so far."""
+    """A process that tfb has started, and its verdicts, failures and counters so far."""
 
     process: Process
     implementation: Implementation
@@ -46,8 +46,8 @@ class RunningProcess:
     failed_loads: dict[Cell, None] = field(default_factory=dict)  # cells with an attempted measurement but no trial
     unreached: tuple[Cell, ...] = ()  # planned cells that the run had no time to measure
     reported_causes: set[object] = field(default_factory=set)
-    refusal_watch: RefusalWatch | None = None  # records connections that PostgreSQL refuses
-    # Responses per second of the latest trial, by test type and load.
+    refusal_watch: RefusalWatch | None = None  # records the connections that PostgreSQL refuses
+    # (test type, load) -> responses per second in the latest trial.
     rates: dict[tuple[str, Load], float] = field(default_factory=dict)
     loaded_at: float = 0.0  # monotonic seconds at the end of the latest load
     idle_seconds: float = 0.0  # time without a load since the latest busy check
@@ -55,7 +55,7 @@ class RunningProcess:
     busy_checks: int = 0  # number of consecutive checks that found the process busy
 
     def disturbs(self, cpus: float, seconds: float) -> bool:
-        """Record CPU usage over ``seconds`` without a load. Return whether the process keeps using a CPU while idle."""
+        """Record the CPUs used during ``seconds`` without a load. Return whether the process stays busy while idle."""
         self.idle_seconds += seconds
         self.idle_cpu_seconds += cpus * seconds
         if self.idle_seconds >= 5.0:
@@ -75,14 +75,14 @@ FailedCheck: TypeAlias = tuple[str, CheckResult]  # (test type, result with the 
 
 @dataclass(kw_only=True)
 class FailureReporter:
-    """A recorder of processes' verdicts and failures, which reports each cause of failure once."""
+    """A recorder of processes' verdicts and failures. It reports each cause of failure only once."""
 
     store: RunStore
     progress: ProgressTracker
     _reported: set[object] = field(default_factory=set)  # (implementation, cause) pairs
 
     def add_verdict(self, running: RunningProcess, verdict: VerificationRecord) -> None:
-        """Record a verdict on a test type. It replaces an earlier verdict on the same test type."""
+        """Record the verdict on a test type, replacing an earlier verdict on the same test type."""
         running.verdicts[verdict.test_type] = verdict
         self.store.add_verdict(verdict)
 
@@ -123,7 +123,7 @@ class FailureReporter:
 
 
 def with_results(verdict: VerificationRecord, results: Sequence[CheckResult]) -> VerificationRecord:
-    """Add results to a verdict. The verdict's outcome becomes the worst outcome of all results."""
+    """Add results to a verdict, and set the verdict's outcome to the worst outcome of all its results."""
     combined = (*verdict.results, *results)
     outcome = worst_outcome(result.outcome for result in combined)
     return verdict.model_copy(update={"results": combined, "outcome": outcome})
@@ -173,7 +173,7 @@ class ProcessLifecycle:
         started = self.runtime.start(implementation, address, running.log, ready_path=path)
         running.server = running.stack.enter_context(started)
         if implementation.is_service:
-            running.implementation = running.server.implementation  # the requests now contain the login's token
+            running.implementation = running.server.implementation  # a copy whose requests contain the login's token
         running.startup_time = running.server.startup_time
         self.progress.verifying(WHOLE_SERVER)
         verdict = self.verifier.verify_http(running.server, process=process.number, thorough=process.number == 0)
@@ -213,7 +213,7 @@ class ProcessLifecycle:
 
     def stop(self, running: RunningProcess) -> StepResult:
         """Verify a process once more, stop it, and record how it ended."""
-        self.raise_if_infrastructure_lost()  # a load may have lost its connections without reporting an error
+        self.raise_if_infrastructure_lost()  # generators do not always report lost connections
         failed: list[FailedCheck] = []
         for kind, verdict in list(running.verdicts.items()):
             if verdict.outcome is not Outcome.FAIL:
@@ -267,12 +267,12 @@ class ProcessLifecycle:
             self.runtime.require_machines()
 
     def _audit_final_state(self, running: RunningProcess) -> None:
-        """Compare the database with the responses under load. If they differ, fail the affected test types."""
+        """Check that the database matches the responses under load. If it does not, fail the affected test types."""
         results = [r for r in self.verifier.end_process(running.database.address) if r.outcome is not Outcome.PASS]
         failed: list[FailedCheck] = []
         for name in list(running.verdicts):
             kind = running.implementation.test_types[name]
-            if kind.counts_statements:  # warnings are about deadlocks, which only writes can cause
+            if kind.counts_statements:  # the warnings concern deadlocks, which only writes can cause
                 relevant = [r for r in results if r.outcome is Outcome.FAIL or kind.writes_database]
                 failed += self.failures.add_results(running, name, relevant)
         self.failures.report_causes(running, failed, "after the process")

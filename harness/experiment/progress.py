@@ -25,13 +25,13 @@ from harness.records.store import RunStore
 from harness.records.trial_record import Trial
 from harness.units import format_elapsed, format_micros, format_rate, format_seconds
 
-MAX_WINDOWS = 120  # progress.json keeps the latest two minutes of one-second windows
+MAX_WINDOWS = 120  # progress.json contains the latest 120 one-second windows
 STAGES = {"measure": "measuring", "warm-up": "warming up"}  # stage -> displayed name
 
 
 @dataclass
 class ProgressTracker:
-    """The progress of a run, with the estimated remaining time. Each change updates the display and progress.json."""
+    """A run's progress and estimated remaining time. Each change updates the display and progress.json."""
 
     display: "Display"
     expected_seconds: float = 0.0
@@ -52,7 +52,7 @@ class ProgressTracker:
 
     @contextmanager
     def preparing(self, task: str) -> Iterator[None]:
-        """Begin a stage of the preparation. Report completed steps and, every few seconds, the elapsed time."""
+        """Begin a preparation stage. Report its completed steps and, every few seconds, the elapsed time."""
         self.stage(task)
         handler = _StepHandler(self)
         level = STEPS.level
@@ -113,7 +113,7 @@ class ProgressTracker:
         )
 
     def second(self, window: Window) -> None:
-        """Add a window of the current load."""
+        """Show the next one-second window of the current load."""
         self._update("", windows=(*self.state.windows, window)[-MAX_WINDOWS:])
 
     def trial(self, trial: Trial) -> None:
@@ -128,7 +128,7 @@ class ProgressTracker:
         )
 
     def note(self, text: str) -> None:
-        """Show a line. A live display shows the line only during builds."""
+        """Print a line. A live display shows such lines only during builds."""
         self._update(text)
 
     def extend(self, seconds: float) -> None:
@@ -170,7 +170,7 @@ class ProgressTracker:
 
 
 class _StepHandler(logging.Handler):
-    """A log handler that shows installation steps. The line of each completed step stays visible."""
+    """A log handler that shows installation steps, and keeps a line for each completed step on the terminal."""
 
     def __init__(self, progress: ProgressTracker) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ class _StepHandler(logging.Handler):
 
 
 class Display:
-    """A display that prints one line per event, for logs and pipes. If ``quiet``, it prints only problems."""
+    """A display that prints one line per event, for logs and pipes. If ``quiet`` is set, it prints only problems."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -194,8 +194,8 @@ class Display:
     def show(self, state: RunProgress, *, changed: str, stays: bool = False) -> None:
         """Show a new state.
 
-        ``changed`` is a line that describes the change, or empty. If ``stays``, the line stays visible for the whole
-        run.
+        ``changed`` is a line that describes the change, or an empty string. If ``stays`` is set, the line stays visible
+        for the whole run.
         """
         if self._quiet and changed.startswith("!"):
             print(printable(changed), file=sys.stderr)
@@ -218,7 +218,7 @@ class LiveDisplay(Display):
                 "{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
             ),
             console=console or SafeConsole(stderr=True, highlight=False),
-            refresh_per_second=1,  # redrawing more often would take CPU time from the measurement
+            refresh_per_second=1,  # redrawing more often would disturb the measurement
             transient=True,
             expand=True,  # truncate only the description
         )
@@ -228,7 +228,7 @@ class LiveDisplay(Display):
         """Show the state at the next redraw."""
         if stays:
             self._bar.console.print(Text(changed))
-        # If the end is unknown or overdue, the bar has no total: it moves without a percentage.
+        # Without a total, rich shows a moving bar without a percentage. Use this if the end is unknown or overdue.
         total = state.elapsed + state.remaining if state.remaining else None
         self._bar.tasks[0].total = total  # Bar.update ignores None, so an overdue bar would stay at 100 %
         self._bar.update(
@@ -237,7 +237,7 @@ class LiveDisplay(Display):
             share=f"{state.elapsed / total:.0%}" if total else "",
             description=changed if state.stage == "building" and changed else describe_state(state),
         )
-        self._bar.start()  # start late, so that an early error leaves the terminal unchanged
+        self._bar.start()  # start only now, so that an early error leaves the terminal unchanged
 
     def close(self) -> None:
         """Stop redrawing."""

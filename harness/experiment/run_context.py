@@ -27,15 +27,15 @@ class MultiMachineRuntime(Protocol):
     """A runtime whose servers, database and clients are on different machines."""
 
     def require_machines(self) -> None:
-        """Contact every machine. Raises MachineLostError, with the machine's name, if a machine does not respond."""
+        """Contact every machine. Raises a MachineLostError that names the machine if a machine does not respond."""
 
     def survey(self, info: RunInfo) -> RunInfo:
-        """Return ``info`` with facts about all machines, the server's machine first, and about the links."""
+        """Return ``info`` with facts about the network links and all machines, the server's machine first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dependencies:
-    """The functions through which a run accesses the machine. Tests replace the functions with doubles."""
+    """The functions through which a run accesses the machine. Tests replace them with fakes."""
 
     clock: Clock = SYSTEM_CLOCK
     choose_runtime: Callable[..., Runtime] = choose_runtime

@@ -15,7 +15,7 @@ from harness.records.store import RunStore
 from harness.runtime import Runtime
 
 MAX_CHANGES_SHOWN = 10
-COMMIT = "# branch.oid "  # prefix of the commit line in the output of git status
+COMMIT = "# branch.oid "  # prefix of the line with the commit in the output of git status
 
 Revision = tuple[str | None, bool | None]  # (commit, whether the files differ from the commit)
 
@@ -23,7 +23,7 @@ Revision = tuple[str | None, bool | None]  # (commit, whether the files differ f
 def make_run_info(
     settings: Settings, plan: Plan, machine: Machine, runtime: Runtime, run_store: RunStore, revision: Revision
 ) -> RunInfo:
-    """Return the content of run.json before the first build."""
+    """Return the content of run.json, as far as it is known before the first build."""
     loads: dict[str, tuple[Load, ...]] = {}
     for candidate in plan.candidates:
         for kind, type_loads in candidate.test_types.items():
@@ -75,8 +75,8 @@ def make_run_info(
 def choose_baseline(settings: Settings, plan: Plan) -> str:
     """Return the baseline for all scores.
 
-    If the profile's baseline is not selected, choose the implementation with the most test types (in a tie, the
-    alphabetically first). The run records the baseline, so filtering a table never changes a score.
+    If the profile's baseline is not selected, choose the implementation with the most test types. Break ties
+    alphabetically. The run records the baseline, so filtering a table never changes a score.
     """
     names = {i.name for i in plan.implementations}
     if settings.profile.reference in names:
@@ -107,15 +107,15 @@ def read_revision() -> Revision:
 def require_same_setup(before: RunInfo, current: RunInfo, measured: Collection[str] = ()) -> None:
     """Raise UsageError if the commit, profile, tools or configuration have changed since the run started.
 
-    A value that only one of the two documents contains counts as a change. The builds of ``measured`` implementations
-    must also be unchanged.
+    ``before`` and ``current`` are the run.json documents at the start and now. A value that only one of them contains
+    counts as a change. The builds of ``measured`` implementations must also be unchanged.
     """
     names, current_names = ({each.name for each in info.implementations} for info in (before, current))
     unshared = names ^ current_names
     changes = [f"{name} {'is no longer' if name in names else 'was not'} selected" for name in sorted(unshared)]
     old, new = _identity(before, measured), _identity(current, measured)
     changes += [
-        f"{key} was {_format(old.get(key))}, and is {_format(new.get(key))}"
+        f"{key} was {_format(old.get(key))}, and is now {_format(new.get(key))}"
         for key in sorted(old.keys() | new.keys(), key=lambda key: (None in (old.get(key), new.get(key)), key))
         if key.partition(": ")[0] not in unshared and old.get(key) != new.get(key)
     ]
@@ -134,7 +134,7 @@ def _format(value: object) -> str:
 
 
 def _identity(info: RunInfo, measured: Collection[str]) -> dict[str, object]:
-    """Return the values that must not change during a run. They include the builds of ``measured`` implementations."""
+    """Return the values that must not change during a run, including the builds of ``measured`` implementations."""
     identity: dict[str, object] = {"commit": info.revision, **info.tools}
     for implementation in info.implementations:
         identity[f"{implementation.name}: benchmark_config.json"] = implementation.digest or None

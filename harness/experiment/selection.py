@@ -21,12 +21,12 @@ from harness.records.loads import ClosedLoop, Load
 from harness.records.run_folders import list_runs
 from harness.runtime import upstream
 
-# Matches JVM platforms in an implementation's language, platform, web server and framework, but only as whole words,
-# because "javascript" contains "java".
+# Matches the names of JVM platforms in an implementation's language, platform, web server and framework. The pattern
+# matches only whole words, because "javascript" contains "java".
 JIT_PLATFORMS = re.compile(
     r"(?<![^\W_])(jvm|graal|graalvm|es4x|vert\.x|undertow|java|kotlin|scala|clojure|groovy)(?![^\W_])"
 )
-MEMORY_SHARE = 0.7  # share of the free memory that all servers together may use
+MEMORY_SHARE = 0.7  # maximum fraction of the free memory that all servers together may use
 
 
 def make_plan(settings: Settings) -> Plan:
@@ -60,7 +60,7 @@ def make_plan(settings: Settings) -> Plan:
         for i in usable
         if i.name not in names and i.name in settings.selection.test
     ]
-    # Broken files of other implementations do not affect a run that names its implementations.
+    # If the user names implementations, other implementations' broken files do not matter.
     by_name = settings.selection.test and not {*RESERVED_NAMES} & {*settings.selection.test}
     plan = Plan(
         candidates=candidates,
@@ -102,7 +102,7 @@ def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tu
 
 
 def _siblings(implementation: Implementation, scanned: ScanResult) -> str:
-    """Return a note that names usable implementations in the same folder, or an empty string."""
+    """Return a note that names usable implementations in the same folder, or an empty string if there are none."""
     usable = [
         other.name
         for other in scanned.implementations
@@ -112,7 +112,7 @@ def _siblings(implementation: Implementation, scanned: ScanResult) -> str:
 
 
 def control_copies(selected: Sequence[Implementation], control: ControlCopy) -> tuple[Implementation, ...]:
-    """Return the control copies. Raises UsageError if a copy is missing, or ConfigError if a file is broken."""
+    """Return the control copies. Raises UsageError if a copy is missing, or ConfigError if its file is broken."""
     scanned = scan_folders(*control.frameworks)
     copies = {i.name: i for i in scanned.implementations}
     if missing := [i.name for i in selected if i.name not in copies]:
@@ -137,7 +137,7 @@ def can_reach_upstream(selected: Sequence[Implementation], settings: Settings) -
 
 
 def _closes_connections(kind: TestType) -> bool:
-    """Return whether a load closes connections, which soon uses up all ports except on the loopback interface."""
+    """Return whether the test type's loads close connections. Such loads soon use up all ports, except on loopback."""
     return any(isinstance(load, ClosedLoop) and load.close_after for load in kind.fixed_loads)
 
 
@@ -152,13 +152,13 @@ def select_cells(
         for name, kind in implementation.test_types.items()
         if name in (settings.test_types if chosen is None else chosen)
         and (upstream_reachable or not kind.calls_upstream)
-        and not (kind.inputs and settings.hosts.uses_remote_machines)  # the files are on this machine only
+        and not (kind.inputs and settings.hosts.uses_remote_machines)  # the input files exist only on this machine
         and (loopback or not _closes_connections(kind))
     }
 
 
 def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
-    """Return the plan with a total memory limit, and with each server's peak memory in recent runs, in bytes."""
+    """Return the plan with a limit on total memory, and with each server's peak memory in recent runs, in bytes."""
     sizes: dict[str, float] = {}
     for folder in list_runs(results)[-5:]:
         with contextlib.suppress(StoreError):  # an unreadable run provides no memory usage
@@ -169,5 +169,5 @@ def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
 
 
 def remaining_share(plan: Plan, finished: Collection[tuple[str, int]]) -> float:
-    """Return the share of a plan's processes that remain to be measured (1 for a new run)."""
+    """Return the fraction of a plan's processes that remain to be measured: 1 for a new run."""
     return 1 - len(finished) / (len(plan.candidates) * plan.profile.processes.maximum)

@@ -85,10 +85,10 @@ def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store
 
 
 def build_key(implementation: Implementation, runtime: Runtime) -> object:
-    """Return a key that implementations have in common if they share a build.
+    """Return a key that is equal for implementations that share a build.
 
-    Under Docker, implementations with the same Dockerfile share only a failed build, because their images have
-    different names.
+    Under Docker, each implementation needs an image with its own name. Implementations with the same Dockerfile
+    therefore share only failed builds.
     """
     has_own_build = implementation.local is None or implementation.is_service
     return shared_build(implementation) if has_own_build or runtime.name == "local" else implementation.dockerfile
@@ -98,4 +98,4 @@ def reuse_build(record: BuildRecord, first: str) -> BuildRecord:
     """Return the build record for an implementation that reuses the build of ``first``."""
     if record.status == "ok":
         return record
-    return record.model_copy(update={"reason": f"the same build as {first}: {record.reason}"})
+    return record.model_copy(update={"reason": f"it shares the failed build of {first}: {record.reason}"})

@@ -19,16 +19,16 @@ from harness.stats.ranking_model import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutcome:
-    """The result of a run."""
+    """A finished run: its records, ranking, failures and verdicts."""
 
     records: RunRecords
     ranking: Ranking
     failures: tuple[str, ...]  # failures, followed by the cells that the run had no time to measure
-    verdicts: tuple[ImplementationVerdict, ...] = ()  # one for each implementation
+    verdicts: tuple[ImplementationVerdict, ...] = ()  # one verdict for each implementation
 
     @property
     def exit_code(self) -> Exit:
-        """OK only if every selected cell was measured, and every implementation passed verification."""
+        """The exit code: OK only if every selected cell was measured and every implementation passed verification."""
         return Exit.FAILED if self.failures else Exit.OK
 
 
@@ -61,6 +61,6 @@ def record_end(
         run_store.write_text("ranking.json", ranking.to_json())
         run_store.write_text("results.json", json.dumps(techempower.document(records), indent=1))
     finally:
-        # Write run.json last, so that anyone who reads a final status also finds the ranking.
+        # Write run.json last: once its status is final, the ranking exists.
         run_store.write_info(info)
     return RunOutcome(records=records, ranking=ranking, failures=failures)

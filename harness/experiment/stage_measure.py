@@ -22,7 +22,7 @@ from harness.runtime import Runtime, SharedDatabase
 from harness.runtime.database.external import NoDatabase, external_database
 from harness.units import format_elapsed
 
-REPORTED_DELAY_SECONDS = 5.0  # report a start or stop that takes at least this much longer than planned
+REPORTED_DELAY_SECONDS = 5.0  # report starts and stops that exceed the planned time by at least this much
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Measured:
     """A run whose trials have been recorded."""
 
     context: RunContext
-    # (implementation that could not be measured, reason)
+    # (implementation, reason) pairs for implementations that could not be measured.
     skipped: tuple[tuple[str, str], ...]
 
 
@@ -45,7 +45,7 @@ def measure(built: Built) -> Measured:
 
 
 def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManager[SharedDatabase]:
-    """Return a context manager that starts PostgreSQL, connects to it, or provides a stub if no database is needed."""
+    """Return a context manager that starts PostgreSQL, connects to it, or yields a stub if no database is needed."""
     database = settings.hosts.database
     if isinstance(database, ExistingDatabase):
         return external_database(database.host, database.port)
@@ -72,7 +72,7 @@ def _make_executor(built: Built, database: SharedDatabase) -> StepExecutor:
 def _carry_out_design(executor: StepExecutor) -> None:
     """Execute the design, but skip processes whose results are already recorded.
 
-    If PostgreSQL dies, the running servers are not at fault, so they are measured again from the beginning.
+    If PostgreSQL dies, the running servers are not to blame. They are measured again from the beginning.
     """
     plan, progress, folder = executor.plan, executor.progress, executor.store.folder
     clock = MeasuringClock(
@@ -113,7 +113,7 @@ def _unlimited(_: Step) -> float:
 
 
 def _delay_reporter(progress: ProgressTracker) -> Callable[[Step, float], None]:
-    """Return a function that reports a step's delay, in seconds, and postpones the run's expected end."""
+    """Return a function that reports a step's delay, given in seconds, and postpones the run's expected end."""
 
     def report(step: Step, delay: float) -> None:
         progress.extend(delay)
@@ -121,7 +121,7 @@ def _delay_reporter(progress: ProgressTracker) -> Callable[[Step, float], None]:
             action = "starting" if isinstance(step, Start) else "stopping"
             progress.note(
                 f"{action} {step.process.implementation} took {format_elapsed(delay)} longer than planned: the end of "
-                "the run is postponed by this time, so no measurement becomes shorter"
+                "the run is postponed by the same time, so measurements are not shortened"
             )
 
     return report

@@ -39,13 +39,13 @@ class Prepared:
     runtime: Runtime
     generators: Mapping[str, LoadGenerator]
     measuring_seconds: float  # predicted time from the first server start to the end of the run
-    # Called with run.json after the builds. Raises UsageError if a resumed run must not continue with these builds.
+    # Checks the content of run.json after the builds. Raises UsageError if a resumed run must not use these builds.
     accept_builds: Callable[[RunInfo], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Selected:
-    """The plan of a run, and the machine and runtime for the run."""
+    """A run's plan, the machine and runtime that it uses, and the installations and builds that it needs."""
 
     plan: Plan
     machine: Machine
@@ -119,7 +119,7 @@ def _select(context: RunContext) -> _Selected:
 
 @contextmanager
 def preparing_runtime(chores: Sequence[FirstUseTask], progress: ProgressTracker) -> Iterator[None]:
-    """Announce the necessary installations and builds, and show progress while the block prepares the runtime."""
+    """Announce the necessary installations and builds. Show progress while the ``with`` block prepares the runtime."""
     if chores:
         progress.announce(first_use.describe_chores(chores))
     with progress.preparing("preparing the runtime"):
@@ -127,7 +127,7 @@ def preparing_runtime(chores: Sequence[FirstUseTask], progress: ProgressTracker)
 
 
 def _describe(context: RunContext, selected: _Selected, plan: Plan) -> RunInfo:
-    """Return the content of run.json before the first build."""
+    """Return the content of run.json, as far as it is known before the first build."""
     revision = context.dependencies.revision()
     return make_run_info(context.settings, plan, selected.machine, selected.runtime, context.store, revision)
 
@@ -135,7 +135,7 @@ def _describe(context: RunContext, selected: _Selected, plan: Plan) -> RunInfo:
 def _announce(context: RunContext, selected: _Selected, plan: Plan, *, share: float, unread: Sequence[str]) -> float:
     """Announce the run, report known problems, and return the predicted measuring time in seconds.
 
-    ``share`` is the share of the plan that remains to be measured. ``unread`` contains messages about unreadable
+    ``share`` is the fraction of the plan that remains to be measured. ``unread`` contains messages about unreadable
     records.
     """
     settings, progress = context.settings, context.progress
@@ -166,7 +166,7 @@ def _make_generators(context: RunContext, selected: _Selected) -> dict[str, Load
 
 
 def _survey(runtime: Runtime, info: RunInfo) -> RunInfo:
-    """Return run.json with facts about the other machines of the run, if there are any."""
+    """Return ``info`` with facts about all machines, if the run uses several."""
     return runtime.survey(info) if isinstance(runtime, MultiMachineRuntime) else info
 
 

@@ -31,13 +31,13 @@ from harness.verify.verifier import Verifier
 PROCESS_ERRORS = (TfbError, psycopg.Error)  # errors that end only the affected process; the run continues
 # Errors that end the run, because they would also affect all other processes.
 RUN_ERRORS = (StoreError, MachineLostError, DatabaseDiedError)
-QUIET_CPUS = 0.05  # an idle server that uses more CPUs is still handling the previous load
+QUIET_CPUS = 0.05  # a server that uses more CPUs than this is still busy with the previous load
 MIN_QUIET_SECONDS = 3.0  # compilers and garbage collectors may stay active for this long after a load
 
 
 @dataclass(kw_only=True)
 class StepExecutor:
-    """An executor of steps, which records each result before the next step begins."""
+    """An executor that records the result of each step before it begins the next step."""
 
     settings: Settings
     plan: Plan
@@ -97,7 +97,7 @@ class StepExecutor:
         return steps.Done()
 
     def abandon(self, error: BaseException) -> None:
-        """Stop all processes after an error. Ignore errors that occur while a process is stopped."""
+        """Stop all processes after an error. Ignore further errors while stopping."""
         while self.up:
             _, running = self.up.popitem()
             with suppress(BaseException):
@@ -105,12 +105,12 @@ class StepExecutor:
                 self._lifecycle.record(running, interrupted=True)
 
     def _guarded(self, process: Process, action: Callable[[RunningProcess], StepResult]) -> StepResult:
-        """Execute an action on a process. If it fails, record the error and end only this process."""
+        """Perform an action on a process. If the action fails, record the error and end only this process."""
         running = self.up[process]
         try:
             return action(running)
         except Exception as raised:
-            # An interruption also stops servers and generators. Do not report the resulting failures as errors.
+            # Ctrl-C also stops servers and generators. Do not report the resulting failures as errors.
             interruption.raise_if_pending()
             if not isinstance(raised, PROCESS_ERRORS) or isinstance(raised, RUN_ERRORS):
                 raise
@@ -151,7 +151,7 @@ class StepExecutor:
         observation = self._loads.warm(running, step)
         self._lifecycle.restore_after(running, step.cell.test_type)
         result, windows = observation.result, observation.windows
-        if all(window.responses is None for window in windows):  # tfb cannot meter TLS and short connections
+        if all(window.responses is None for window in windows):  # TLS and short connections cannot be metered
             rate = result.requests / result.duration
             windows = tuple(each.model_copy(update={"responses": round(rate * each.duration, 1)}) for each in windows)
         return steps.WarmUpResult(
@@ -181,7 +181,7 @@ class StepExecutor:
         return steps.TrialResult(trial=trial, busy=busy)
 
     def _report_objections(self, running: RunningProcess, step: steps.Measure, trial: Trial, log_begin: int) -> None:
-        """Report wrong responses and failed validity checks. Quote errors after byte ``log_begin`` of the log."""
+        """Report wrong responses and failed validity checks. Quote errors from the log after byte ``log_begin``."""
         cell = step.cell
         objections: tuple[CheckResult, ...] = trial.evidence.objections if trial.evidence else ()
         faulty = not trial.rankable or bool(objections) or bool(trial.errors.total)
@@ -202,7 +202,7 @@ class StepExecutor:
     ) -> frozenset[Process]:
         """Return the processes that keep using a CPU while idle.
 
-        ``running`` is under load. The load began at ``started_at``, in monotonic seconds.
+        ``running`` is the process under load. The load began at ``started_at``, in monotonic seconds.
         """
         idle = zip(self._loads.idle_processes(running), observation.idle_cpus, strict=True)
         return frozenset(

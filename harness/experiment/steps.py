@@ -1,4 +1,4 @@
-"""The steps that a design yields, and the results that it receives."""
+"""The steps that a design yields, and the results that it receives for them."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Process(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A test type and a load that are measured on one process."""
+    """A process, and the test type and load to measure on it."""
 
     process: Process
     test_type: str
@@ -38,7 +38,7 @@ class Warm:
 
     cell: Cell
     seconds: float
-    until: float | None = 1.0  # as in ``Measure.until``
+    until: float | None = 1.0  # same meaning as ``Measure.until``
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,15 +49,15 @@ class Measure:
     seconds: float
     round: int = 0
     purpose: Purpose = "measure"
-    share: float | None = None  # the load's rate, as a share of the process's closed-loop throughput
-    warm_up: WarmUp | None = None  # recorded with the first trial after the warm-up, otherwise None
+    share: float | None = None  # the load's rate, as a fraction of the process's closed-loop throughput
+    warm_up: WarmUp | None = None  # the warm-up, if this is the first trial after it; otherwise None
     steady: bool | None = None  # whether the warm-up reached a steady state
-    until: float | None = 1.0  # the load must end before this share of the run's time has passed; None for no limit
+    until: float | None = 1.0  # the load must end within this fraction of the run's time; None for no limit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rest:
-    """A step that waits for ``seconds``, but ends early when all processes in ``quiet`` (if any) are idle."""
+    """A step that waits for ``seconds``. It ends early when all processes in ``quiet``, if any, are idle."""
 
     seconds: float
     quiet: tuple[Process, ...] = ()
@@ -83,7 +83,7 @@ Step: TypeAlias = Start | Warm | Measure | Rest | Stop | ReadTime
 class Done:
     """Result of a step that succeeded."""
 
-    test_types: frozenset[str] = frozenset()  # the test types that passed verification, if the step was a start
+    test_types: frozenset[str] = frozenset()  # after a start: the test types that passed verification
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,14 +113,14 @@ class Failed:
 
 @dataclass(frozen=True, kw_only=True)
 class PassedTime:
-    """The share of the run's time that has passed; 0 if the run has no time limit."""
+    """The fraction of the run's time that has passed, or 0 if the run has no time limit."""
 
     share: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutOfTime:
-    """Result of a step for which the run has no time left."""
+    """Result of a step that was skipped because the run has no time left for it."""
 
 
 StepResult: TypeAlias = Done | WarmUpResult | TrialResult | Failed | OutOfTime | PassedTime

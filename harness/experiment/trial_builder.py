@@ -14,12 +14,12 @@ from harness.records.trial_record import Trial
 
 @dataclass(kw_only=True)
 class TrialBuilder:
-    """A builder that turns measured loads into trials."""
+    """A builder that makes trials from measured loads and applies the validity checks."""
 
     info: RunInfo
     profile: Profile
     server_cpus: int  # number of CPUs that the server may use
-    # The latest trial with purpose "measure", by cell. A witness of the same cell is compared with this trial.
+    # cell -> latest trial with the purpose "measure". A witness trial of the same cell is compared with this trial.
     _previous: dict[Cell, Trial] = field(default_factory=dict, init=False)
 
     def build(self, running: RunningProcess, step: Measure, measured: MeasuredLoad) -> Trial:
@@ -92,7 +92,7 @@ class TrialBuilder:
         )
 
     def _link_share(self, result: LoadResult) -> float | None:
-        """Return how much of the network link's capacity the load used (0 to 1), or None on a single machine.
+        """Return the fraction of the network link's capacity that the load used, or None on a single machine.
 
         The capacity is the throughput of the fastest measured link from the server to a client, in bytes per second.
         """

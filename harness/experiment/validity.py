@@ -1,7 +1,7 @@
 """Checks the validity of trials: a rule may exclude a trial from the ranking or flag it.
 
-The threshold of each rule is defined in the rule's function or in the rule's entry in ``RULES``. If a value is unknown,
-the rule passes.
+Each rule's function, or its entry in ``RULES``, defines the rule's threshold. If the checked value is unknown, the rule
+passes.
 """
 
 import math
@@ -19,13 +19,13 @@ from harness.records.verification_record import Outcome
 DELAYED_ACK_SECONDS = 0.04  # Linux's minimum delayed acknowledgement (TCP_DELACK_MIN = HZ / 25)
 # Relative standard deviation of CPU time per request across one-second windows, on the noisiest known machine.
 WINDOW_SPREAD = 0.2
-THROTTLED_SHARE = 0.01  # maximum share of a trial during which the server may be throttled
+THROTTLED_SHARE = 0.01  # maximum fraction of a trial during which the server may be throttled
 IDLE_CPUS = 0.005  # an idle server may use at most this many CPUs
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValidityContext:
-    """Facts about a run that validity checks need in addition to the trial."""
+    """Facts that validity checks need in addition to the trial."""
 
     open_loop: OpenLoopSettings  # the profile's thresholds for open loops
     server_cpus: int
@@ -94,7 +94,7 @@ def requested_connections(trial: Trial) -> int:
     return trial.load.connections - trial.load.connections % threads
 
 
-# ---- figures of a trial ----------------------------------------------------------------------------------------------
+# ---- values that rules compare with a limit --------------------------------------------------------------------------
 
 
 def _errors(trial: Trial) -> float:
@@ -127,13 +127,13 @@ def _generator_share(trial: Trial) -> float | None:
 
 
 def _client_wait(trial: Trial) -> float | None:
-    """Return the highest run-queue wait share of any client. A client that waits for a CPU sends and receives late."""
+    """Return the largest fraction of runnable time that any client waited for a CPU. Such waits inflate latency."""
     known = [(c.wait_seconds, c.wait_seconds + c.cpu_seconds) for c in trial.clients if c.wait_seconds is not None]
     return max((wait / total for wait, total in known if total > 0), default=None)
 
 
 def overlap(clients: Sequence[ClientUsage]) -> float | None:
-    """Return a lower bound on the share of the load during which all clients were active, or None for one client."""
+    """Return a lower bound on the fraction of the load during which all clients were active, or None for one client."""
     if len(clients) < 2:
         return None
     first_end = min(c.begun - c.begun_within + c.duration for c in clients)
@@ -143,18 +143,18 @@ def overlap(clients: Sequence[ClientUsage]) -> float | None:
 
 
 def poisson_bound(mean: float) -> float:
-    """Return an upper bound for the 99.9 % quantile of a Poisson count, which is valid even for small means."""
+    """Return an upper bound on the 99.9 % quantile of a Poisson count. The bound holds even for small means."""
     return mean + 3.1 * math.sqrt(mean) + 1
 
 
-# ---- rules -----------------------------------------------------------------------------------------------------------
+# ---- rules that need more than one value -----------------------------------------------------------------------------
 
 
 def _response_size(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
     """Compare the bytes per response with the verified size, to detect truncated or wrong responses.
 
-    ``value`` is the relative deviation from the nearer end of the verified range. The bytes also include
-    up to ``depth`` unfinished responses per connection.
+    ``value`` is the relative deviation from the nearest verified size. The measured bytes also include up to ``depth``
+    unfinished responses per connection.
     """
     limit = 0.02
     if isinstance(trial.load, Scenario):
@@ -170,7 +170,7 @@ def _response_size(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 
 
 def _connections(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Compare the numbers of established and requested connections."""
+    """Compare the number of established connections with the number of requested connections."""
     if not _is_closed(trial) or context.may_close:
         return None
     requested, established = requested_connections(trial), trial.connections
@@ -195,7 +195,7 @@ def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
     """
     limit = 0.10
     if not _is_closed(trial) or (isinstance(trial.load, ClosedLoop) and trial.load.close_after):
-        return None  # new connections take time that no response time includes
+        return None  # latency does not include the time to open new connections
     if trial.latency is None or trial.duration <= 0 or not trial.requests or requested_connections(trial) == 0:
         return ValidityFinding(False, None, limit)
     in_flight = requested_connections(trial) * trial.load.depth
@@ -204,7 +204,7 @@ def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
     return ValidityFinding(abs(deviation) > allowed, deviation, allowed, "Little's law")
 
 
-# Run-queue wait as a share of the time during which the server was runnable.
+# Fraction of the server's runnable time that it spent waiting for a CPU.
 _contended = _above(lambda trial: trial.server.wait_share, 0.05, "CPU contention")
 
 
@@ -230,10 +230,11 @@ def _delayed_ack(trial: Trial, context: ValidityContext) -> ValidityFinding | No
 def _saturated(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
     """Detect a server that leaves CPUs idle, for example because of a lock, a small pool or a single accept loop.
 
-    ``value`` is the share of the available CPU time during which the server ran or waited for a CPU: (used + waited) /
-    (used + waited + idle). CPU time that other programs used does not count as available. A throttled server passes.
-    The rule requires at least eight requests in flight per CPU. With fewer requests, CPUs are idle while requests and
-    responses are in transit. The rule does not apply to test types that make the server wait.
+    ``value`` is the fraction of the available CPU time during which the server ran or waited for a CPU:
+    (used + waited) / (used + waited + idle). CPU time that other programs used does not count as available.
+    A throttled server passes. The rule requires at least eight requests in flight per CPU. With fewer requests, CPUs
+    are idle while requests and responses are in transit. The rule does not apply to test types that make the server
+    wait.
     """
     limit, cpu_seconds, wait = 0.75, trial.server.cpu_seconds, trial.server.wait_share or 0.0
     in_flight = requested_connections(trial) * trial.load.depth
@@ -249,10 +250,10 @@ def _saturated(trial: Trial, context: ValidityContext) -> ValidityFinding | None
 
 
 def _witness(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Compare the server's CPU time per request under the two generators.
+    """Compare the server's CPU time per request between the witness and the profile's load generator.
 
-    ``value`` is the difference in standard deviations. In 6 % of runs with two dozen cells, at least one cell exceeds
-    the limit by chance.
+    ``value`` is the log ratio divided by its standard error. In 6 % of runs with two dozen cells, at least one cell
+    exceeds the limit by chance.
     """
     compared, limit = context.compared, 3.0
     if compared is None:
@@ -265,7 +266,7 @@ def _witness(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
 
 
 def _achieved_rate(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
-    """Compare the responses during an open loop with the due requests; ``value`` is the relative shortfall.
+    """Compare an open loop's responses with the requests that were due. ``value`` is the relative shortfall.
 
     The rule tolerates a plausible number of unfinished requests, but at most the number of connections plus one. The
     number of unfinished requests is Poisson-distributed, with a mean of throughput times median latency (Little's law).
@@ -286,8 +287,9 @@ def _achieved_rate(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 def _generator_lag(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
     """Compare the generator's lag with the latency that it distorts; ``value`` is p99 of lag / p99 of latency.
 
-    With a hundred requests, a single late request determines the p99. A breach therefore only warns if the number of
-    late requests is plausible for a Poisson count with a mean of 1 % of the requests. The median is then still valid.
+    With a hundred requests, a single late request determines the p99. A breach therefore adds only a warning if the
+    number of late requests is plausible for a Poisson count with a mean of 1 % of the requests. The median is then
+    still valid.
     """
     thresholds = context.open_loop
     if not _has_rate(trial):
@@ -303,7 +305,7 @@ def _generator_lag(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 
 
 def _clients_apart(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Detect clients that did not run at the same time. The rates of such clients cannot be added."""
+    """Detect clients that did not run at the same time, because the rates of such clients cannot be added."""
     if not trial.clients:
         return None
     share, limit = overlap(trial.clients), 0.95
@@ -315,7 +317,7 @@ RULES: Mapping[str, Rule] = {
     "timeouts": _above(_timeouts, 0.0, "timeouts"),
     "connections": _connections,
     "response-size": _response_size,
-    # Unsolicited responses would inflate the throughput. Their number is estimated from the bytes on the sockets.
+    # Detects unsolicited responses, which inflate the throughput. Their number is estimated from the sockets' bytes.
     "unasked": _above(lambda trial: trial.responses_per_request, 1.05, "unasked responses", _is_closed),
     "overrun": _overrun,
     "restarted": _above(lambda trial: float(trial.restarted), 0.0, "restarted"),

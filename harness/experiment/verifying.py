@@ -49,7 +49,7 @@ def _is_unknown_route(verdict: VerificationRecord) -> bool:
 def quote_log(logged: str | None, verdict: VerificationRecord) -> VerificationRecord:
     """Add an error from the server's log to the first failed check of a verdict.
 
-    The error goes into ``actual``, because failures are grouped by ``message``.
+    The error is appended to ``actual``, because ``message`` must stay equal for failures with the same cause.
     """
     failed = next((each for each in verdict.results if each.outcome is Outcome.FAIL), None)
     if failed is None or not logged:
@@ -60,7 +60,7 @@ def quote_log(logged: str | None, verdict: VerificationRecord) -> VerificationRe
 
 
 class Verification:
-    """The verification of an implementation: HTTP, each test type, and the conduct of the server's process."""
+    """The verification of an implementation: HTTP, each test type, and the behaviour of the server's process."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class Verification:
         self._logged: dict[str, str] = {}  # failed test type -> error that the server logged during its verification
 
     def verdicts(self) -> list[VerificationRecord]:
-        """Return the verdicts. Report problems that prevented a verdict.
+        """Return the verdicts, and report any problem that prevented a verdict.
 
         The server gets a private database, role and password, so hard-coded credentials fail. If a request makes the
-        server exit, only the verdict on that test type is affected: the server restarts for the remaining test types.
+        server exit, only that test type fails: the server restarts for the remaining test types.
         """
         started_at = time.monotonic()
         mistakes: tuple[str, ...] = ()
@@ -104,9 +104,9 @@ class Verification:
             address = self._setup.database.address
             source = f"PostgreSQL at {address.host}:{address.port}"
             self._progress.problem(str(error) if isinstance(error, TfbError) else f"{source}: {str(error).strip()}")
-        if not mistakes:  # the report of a mistake already quotes the log
+        if not mistakes:  # messages about mistakes already quote the log
             self._verdicts = [quote_log(self._logged.get(each.test_type), each) for each in self._verdicts]
-        if self._verdicts:  # without verdicts, the server never started, so there is no conduct to judge
+        if self._verdicts:  # otherwise, the server never started
             self._judge_conduct(mistakes, started_at)
         return self._verdicts
 
@@ -137,7 +137,7 @@ class Verification:
     def _mistakes(self, watch: RefusalWatch) -> tuple[str, ...]:
         """If a test type that reads the database failed, return the database settings that the server ignores.
 
-        Test types whose route does not exist are ignored, because their failure has nothing to do with the database.
+        Ignore test types whose route does not exist, because their failure has nothing to do with the database.
         """
         types = self._implementation.test_types
         failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != WHOLE_SERVER)
@@ -162,23 +162,23 @@ class Verification:
                         server.program.require_alive()
                     self._stop(server)
                 except ServerDiedError as error:
-                    self._progress.problem(f"while {name} was verified: {error}")
+                    self._progress.problem(f"while verifying {name}: {error}")
 
     def _keep_error(self, verdict: VerificationRecord, log_begin: int) -> None:
-        """If the test type failed, remember the first error after byte ``log_begin`` of the server's log."""
+        """If the test type failed, remember the first error that its log contains after byte ``log_begin``."""
         failed = verdict.outcome is Outcome.FAIL and verdict.test_type != WHOLE_SERVER
         if failed and (errors := find_errors(self._log, log_begin)):
             self._logged[verdict.test_type] = errors[0]
 
     def _verify(self, server: Server, name: str, database: Database) -> VerificationRecord:
-        """Return the verdict on a test type, or on HTTP."""
+        """Return the verdict on a test type or, if ``name`` is WHOLE_SERVER, on HTTP."""
         if name == WHOLE_SERVER:
             return self._verifier.verify_http(server, process=0, thorough=True)
         kind, loads = self._implementation.test_types[name], self._kinds[name]
         return self._verifier.verify_test_type(server, kind, database.address, process=0, thorough=True, loads=loads)
 
     def _stop(self, server: Server) -> None:
-        """Stop the server. Record how long the stop takes, and which of the server's processes run as root."""
+        """Stop the server. Record how long this takes, and which of the server's processes ran as root."""
         runtime = self._setup.runtime
         if runtime.name == "docker" and not isinstance(runtime, MultiMachineRuntime):
             self._root_processes = process_conduct.find_root_processes(server)

@@ -1,7 +1,7 @@
 """Decides when a server is warm, and warms up several servers with alternating bursts of load.
 
-A just-in-time compiler competes for CPUs with the load that triggers it. Between two bursts, while other servers are
-under load, the compiler of an idle server can catch up.
+A just-in-time compiler competes for CPUs with the load that triggers it. Alternating bursts let an idle server's
+compiler catch up while other servers are under load.
 """
 
 import math
@@ -21,12 +21,12 @@ PAUSE_SECONDS = 1.5  # maximum pause between two bursts if no other server is wa
 
 
 class WarmUpTracker:
-    """A process's warm-up for a test type, until CPU time per request is steady or the maximum length is reached.
+    """A process's warm-up for a test type, which ends when CPU time per request is steady or time runs out.
 
     CPU time per request is steady when the median of the latest ``span`` windows is at most 5 % below the median of the
-    ``span`` windows before them. Increases are ignored as noise. Throughput would be misleading: on a JVM, it
+    ``span`` windows before them. Increases are ignored as noise. Throughput would be misleading: on a JVM, throughput
     stops increasing seconds before the second-tier compiler finishes. At that point, CPU time per request is still 31
-    to 428 % above the final value. A server that compiles is not steady, however stable the cost appears.
+    to 428 % above its final value. A server whose compiler is busy is not steady, however stable its cost appears.
     ``tests/experiment/test_warm_up.py`` simulates the error rates on noisy windows.
     """
 
@@ -37,7 +37,7 @@ class WarmUpTracker:
         self.cap_seconds = limits.jit_cap_seconds if jit else limits.cap_seconds
         self.ended = False  # set if the load failed, the server died, or time ran out
         self.seconds = 0.0  # total length of all bursts
-        self.seconds_to_steady: float | None = None  # seconds of warm-up before the steady span; None if not steady
+        self.seconds_to_steady: float | None = None  # warm-up before the steady span; None if not steady
         self._costs: list[tuple[float, float]] = []  # (CPU seconds per response, start of the window in seconds)
         self._compiler_shares: list[float] = []  # CPU time of compiler threads / CPU time of the server, per window
         self._warm_up = WarmUp(duration=0.0, requests=0, steady=False, seconds_to_steady=None, worst_latency=None)
@@ -61,7 +61,7 @@ class WarmUpTracker:
         if window.responses == 0:
             self._costs.clear()  # a stalled server is not steady
         elif window.responses is not None and window.server_cpu is not None:
-            # A window that could not be read is skipped and does not interrupt the span.
+            # Skip windows that could not be read. They do not interrupt a span.
             self._costs.append((window.server_cpu / window.responses, before))
             if not self.steady and not self.is_compiling and len(self._costs) >= 2 * self.span:
                 earlier, later = self._costs[-2 * self.span : -self.span], self._costs[-self.span :]
@@ -70,7 +70,7 @@ class WarmUpTracker:
         return self.steady
 
     def add_burst(self, burst: WarmUpResult) -> None:
-        """Add a burst. Its whole length counts, even if its windows cover less time."""
+        """Add a burst of load. Its full duration counts, even if its windows cover less time."""
         before = self.seconds
         windows = [each.model_copy(update={"start": round(before + each.start, 4)}) for each in burst.windows]
         for window in windows:
@@ -88,7 +88,7 @@ class WarmUpTracker:
 
     @property
     def compiler_share(self) -> float:
-        """The compiler threads' mean share of the server's CPU time in the latest span, or 0 if unknown."""
+        """The mean fraction of the server's CPU time that compiler threads used in the latest span, or 0 if unknown."""
         return fmean(self._compiler_shares[-self.span :] or [0.0])
 
     @property
@@ -114,10 +114,10 @@ WarmUpSteps = Generator[Step, StepResult, tuple[list[WarmUpTracker], set[Process
 def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str) -> WarmUpSteps:
     """Warm up cells in rounds of bursts. Return all trackers, and the processes that have exited.
 
-    The values of ``cells`` tell whether a platform has a JIT compiler. The first round visits every cell in random
+    ``cells`` maps each cell to whether its platform has a JIT compiler. The first round visits every cell in random
     order. Later rounds visit only the cells that are compiling or becoming cheaper, if there are any. JIT platforms
     come first, then cells that are compiling, then cells with the largest decline in CPU time per request. Later rounds
-    end before the share ``until`` of the run's time has passed.
+    use at most the fraction ``until`` of the run's time.
     """
     trackers = [WarmUpTracker(cell, rules.warm_up, jit=jit) for cell, jit in cells.items()]
     trackers = [tracker for tracker in trackers if tracker.cap_seconds > 0]

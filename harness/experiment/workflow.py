@@ -1,4 +1,4 @@
-"""The stages of a run. Start reading at ``benchmark``."""
+"""Runs a benchmark as a sequence of stages. Start reading at ``benchmark``."""
 
 import io
 import logging
@@ -26,7 +26,7 @@ logger = logging.getLogger("tfb.workflow")
 def benchmark(settings: Settings, progress: ProgressTracker, dependencies: Dependencies | None = None) -> RunOutcome:
     """Carry out a complete run.
 
-    After an interruption or an error, everything that has been measured is recorded, and the exception is raised again.
+    After an interruption or an error, record everything that has been measured, then raise the exception again.
     """
     dependencies = dependencies or Dependencies()
     with open_run(settings, progress, dependencies.clock) as run_store:
@@ -56,7 +56,7 @@ def open_run(settings: Settings, progress: ProgressTracker, clock: Clock) -> Ite
         stack.enter_context(run_store.lock())
         stack.callback(progress.close)
         progress.store = run_store
-        # Each heartbeat rewrites progress.json. The dashboard tells from the file's age whether the run was killed.
+        # Rewrite progress.json regularly, because the dashboard recognises a killed run by the file's age.
         stack.enter_context(heartbeat(lambda _: progress.note("")))
         try:
             yield run_store
@@ -84,10 +84,10 @@ def _record_early_end(run_store: RunStore, progress: ProgressTracker, error: Bas
     """Record that an error or an interruption ended the run. If recording fails, only log the failure."""
     resumable = isinstance(error, KeyboardInterrupt | MachineLostError | StoreError)
     status: Literal["failed", "interrupted"] = "interrupted" if resumable else "failed"
-    if not run_store.has_run_info or isinstance(error, UsageError):  # a run that cannot be resumed stays unchanged
+    if not run_store.has_run_info or isinstance(error, UsageError):  # leave a run unchanged if it could not be resumed
         return
     try:
         record_end(run_store, status, str(error), clock=clock)
         progress.finish(status)
-    except StoreError as store_error:  # only logged, because the caller raises ``error``
+    except StoreError as store_error:  # the caller raises ``error``, which is more important
         logger.error("%s", store_error)  # noqa: TRY400 - the message is complete without the traceback

@@ -16,15 +16,15 @@ from harness.host import ownership, process
 from harness.host.process import Account
 from harness.paths import state_folder
 
-# Uids that systemd leaves free, between the ranges for systemd-homed and for dynamic users.
+# Uids that systemd leaves unassigned, between its ranges for systemd-homed and for dynamic users.
 SERVER_UIDS = range(60578, 61184)
-LOCK_FOLDER = Path("/run/tfb")  # contains a locked file for each allocated uid; the file names the owning process
+LOCK_FOLDER = Path("/run/tfb")  # one locked file per allocated uid; it names the tfb process that owns the uid
 READ_CAPABILITY = "dac_read_search"  # lets servers read toolchains and builds in root's folders
 CACHE_FOLDER = ".cache"  # the only entry in a server's home folder that is not a link into root's home
 
 
 class AccountPool:
-    """The accounts of a run's servers. An implementation keeps its uid during the run, and thus access to its files."""
+    """The accounts of a run's servers. An implementation keeps its uid, so that it retains access to its files."""
 
     def __init__(self, rights: tuple[str, ...]) -> None:
         self.rights = rights
@@ -61,7 +61,7 @@ def server_accounts(port: int | None) -> AccountPool | None:
 
 @cache
 def server_group() -> int:
-    """Return the id of the group that lets all servers of this process access shared scratch folders."""
+    """Return the id of the group that this tfb process and its servers use to share scratch folders."""
     return allocate_uid()
 
 
@@ -78,7 +78,7 @@ def allocate_uid() -> int:
 
 
 def allocated_uids() -> Iterator[tuple[int, str]]:
-    """Yield (uid, identity of the tfb process) for each allocated uid, even if the process was killed."""
+    """Yield (uid, identity of the tfb process) for each allocated uid, including the uids of killed processes."""
     for folder in _lock_folders():
         with suppress(OSError):
             for file in sorted(folder.iterdir()):
@@ -125,12 +125,12 @@ def _lock_folder() -> Path:
             if status.st_uid == os.geteuid() and status.st_mode & 0o170077 == 0o040000:
                 return folder
     raise EnvironmentLacksError(
-        f"cannot record servers' uids: {LOCK_FOLDER} must be a folder that only root may enter. Remove it and run again"
+        f"cannot record servers' uids: {LOCK_FOLDER} must be root's folder with mode 0700. Remove it and run again"
     )
 
 
 def _is_assigned(number: int) -> bool:
-    """Return whether a user or a group has this id."""
+    """Return whether a user or group with this id exists."""
     for lookup in (pwd.getpwuid, grp.getgrgid):
         with suppress(KeyError):
             lookup(number)
@@ -149,7 +149,7 @@ def _uids_of_processes() -> set[int]:
 
 
 def describe_account(pool: AccountPool | None) -> str:
-    """Describe the servers' accounts for run.json. If ``pool`` is None, servers use tfb's account."""
+    """Describe the servers' accounts for run.json. Without a pool, they run under tfb's account."""
     if pool is not None:
         return f"a uid for each implementation ({', '.join(pool.rights)})"
     try:
@@ -159,7 +159,7 @@ def describe_account(pool: AccountPool | None) -> str:
 
 
 def share_folder(folder: Path, *, list_content: bool = True) -> None:
-    """Let this process's servers enter a scratch folder that root owns, and list it if ``list_content`` is set."""
+    """Let servers enter one of root's scratch folders. If ``list_content`` is set, also let them list its content."""
     if os.geteuid() == 0:
         with suppress(OSError):  # some containers forbid this; servers then run as root and need no access
             os.chown(folder, -1, server_group())
@@ -171,13 +171,13 @@ def server_home(account: Account | None) -> Iterator[dict[str, str]]:
     """Create a home folder for a server's account and yield environment variables that point to it.
 
     The folder contains links to the entries of root's home, where toolchains look for installed files. It is writable,
-    because GraalVM's languages unpack libraries into it and cannot compile code without these libraries.
+    because GraalVM languages unpack libraries into it that their compilers need.
     """
     if account is None:
         yield {}
         return
     with ownership.make_scratch_folder("home") as folder:
-        # GraalVM must be able to access the folder even without CAP_DAC_READ_SEARCH.
+        # GraalVM needs access even without CAP_DAC_READ_SEARCH, so grant it through the group.
         share_folder(folder, list_content=False)
         home = folder / "home"
         (home / CACHE_FOLDER).mkdir(parents=True)
@@ -185,7 +185,7 @@ def server_home(account: Account | None) -> Iterator[dict[str, str]]:
             for entry in Path.home().iterdir():
                 if entry.name != CACHE_FOLDER:
                     (home / entry.name).symlink_to(entry)
-        for path in (home / CACHE_FOLDER, home):  # change the owner last, after the content is complete
+        for path in (home / CACHE_FOLDER, home):  # when the content is complete, hand it over to the account
             path.chmod(0o700)
             os.chown(path, account.uid, account.gid)
         yield {"HOME": str(home), "XDG_CACHE_HOME": str(home / CACHE_FOLDER)}

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 CAPABILITIES = {"dac_read_search": 2, "net_bind_service": 10}  # <linux/capability.h>
-IGNORED_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)  # signals that the guardian ignores
+IGNORED_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)  # the guardian ignores them
 
 _PR_SET_SECUREBITS, _NO_SETUID_FIXUP = 28, 1 << 2
 _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 8, 24, 38, 47
@@ -57,7 +57,7 @@ def exec_program(request: dict[str, Any], files: list[int]) -> None:
     if request["uid"] is not None or request["isolated"]:
         _call(libc.prctl, _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if request["isolated"] and not enter_landlock_domain() and request["enclosure"]:
-        # Without Landlock, the program could reach hidden files through /proc/PID/root of other processes.
+        # Without Landlock, the program could reach hidden files through another process's /proc/PID/root.
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     if request["uid"] is not None:
         drop_privileges(request["uid"], request["gid"], [CAPABILITIES[right] for right in request["rights"]])
@@ -67,21 +67,21 @@ def exec_program(request: dict[str, Any], files: list[int]) -> None:
 
 
 def drop_privileges(uid: int, gid: int, capabilities: list[int]) -> None:
-    """Change permanently to an account without supplementary groups. Keep only the given capabilities."""
+    """Switch permanently to an account and drop supplementary groups. Keep only the given capabilities."""
     if os.geteuid() == 0:
         # Make access(2) honour capabilities, because gcc uses access(2) to find the linker. Some containers forbid this
         # prctl call, so ignore errors.
         libc.prctl(_PR_SET_SECUREBITS, _NO_SETUID_FIXUP, 0, 0, 0)
         for capability in range(64):
             if capability not in capabilities and libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
-                break  # the number exceeds the kernel's last capability
+                break  # the kernel has no capability with this number
         os.setgroups([])
     _call(libc.prctl, _PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
     mask = sum(1 << capability for capability in capabilities)
-    # _LINUX_CAPABILITY_VERSION_3, and struct __user_cap_data_struct[2]: effective, permitted and inheritable, with the
-    # low 32 bits first.
+    # capset(2) takes _LINUX_CAPABILITY_VERSION_3 and the effective, permitted and inheritable sets: first the low 32
+    # bits of each set, then the high 32 bits.
     header, low, high = (ctypes.c_uint32 * 2)(0x20080522, 0), mask & 0xFFFFFFFF, mask >> 32
     _call(libc.capset, header, (ctypes.c_uint32 * 6)(low, low, low, high, high, high))
     _call(libc.prctl, _PR_CAP_AMBIENT, _AMBIENT_CLEAR, 0, 0, 0)
@@ -113,7 +113,7 @@ def enter_landlock_domain() -> bool:
 
 
 def _allow_refer(rules: int) -> None:
-    """Allow renames and links between all folders, so that the domain does not restrict access to files."""
+    """Allow renames and links between all folders, so that the Landlock domain does not restrict file access."""
     root = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
         # struct landlock_path_beneath_attr, packed: allowed_access (64 bits), parent_fd (32 bits).
@@ -130,7 +130,7 @@ def enter_mount_namespace(folders: dict[str, list[str]], home: str, overlay: str
         folders: Paths by kind. "writable": folders that the program may write to. "covered": temporary folders in
             which the program's changes are private. "protected": subfolders of writable folders that remain read-only.
             "private": writable folders that only this program uses. "hidden": folders and sockets that appear empty.
-        home: A folder whose changes go to ``overlay`` (overlayfs), or an empty string.
+        home: A folder whose changes overlayfs redirects to ``overlay``, or an empty string.
         overlay: A folder with the subfolders ``changes``, ``work``, ``empty`` and ``temporary``.
 
     Raises:
@@ -139,7 +139,7 @@ def enter_mount_namespace(folders: dict[str, list[str]], home: str, overlay: str
     _enter_user_namespace()
     _mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE)
     writable, covered, protected, private, hidden = map(folders.__getitem__, KINDS)
-    descriptors = _open_folders((*writable, *protected, *private, overlay))  # before mounts cover them
+    descriptors = _open_folders((*writable, *protected, *private, overlay))  # open them before mounts hide them
     _cover(covered, f"{overlay}/temporary")
     unlocked = [*_cover_shared_memory(covered), *writable, *covered, *private]
     for path in (*writable, *protected, overlay):
@@ -165,7 +165,7 @@ def enter_temporary_namespace(covered: list[str], shared: list[str], staging: st
     Args:
         covered: Temporary folders whose content stays visible, but in which the program's changes are private.
         shared: Folders below ``covered`` in which changes are visible to all programs.
-        staging: An empty folder, on which the tmpfs for the changes is mounted.
+        staging: An empty folder, where the tmpfs that receives the changes is mounted.
         home: The program's home, which also appears as ``STABLE_HOME``.
 
     Raises:
@@ -187,12 +187,12 @@ def enter_temporary_namespace(covered: list[str], shared: list[str], staging: st
 
 
 def replace_folder(place: str, content: str, without: str) -> None:
-    """Show ``content`` at ``place`` in this mount namespace, together with the entries of ``place``.
+    """Mount ``content`` over ``place`` in this mount namespace, but keep the entries of ``place`` visible.
 
     Args:
-        place: The folder to replace.
+        place: The folder to mount over.
         content: The folder in which clients outside the namespace find the socket. It must not be in an overlay.
-        without: Path of a socket in ``content``. An entry of ``place`` with the same first path component is hidden.
+        without: Path of a socket in ``content``. Its first component hides the entry of ``place`` with that name.
 
     Raises:
         OSError: The kernel does not permit the mounts.
@@ -205,12 +205,12 @@ def replace_folder(place: str, content: str, without: str) -> None:
     _bind(folder, place)
     for name in names:
         source, shown = b"%s/%s" % (below, name), b"%s/%s" % (target, name)
-        with contextlib.suppress(OSError):  # the entry was removed, or a program created an entry with this name
+        with contextlib.suppress(OSError):  # the entry was removed, or a program has created one with this name
             mode = os.lstat(source).st_mode
             if stat.S_ISLNK(mode):
                 os.symlink(os.readlink(source), shown)  # noqa: PTH115, PTH211
                 continue
-            with contextlib.suppress(FileExistsError):  # created for the account's previous program
+            with contextlib.suppress(FileExistsError):  # already created for the account's previous program
                 if stat.S_ISDIR(mode):
                     os.mkdir(shown)  # noqa: PTH102
                 else:
@@ -221,7 +221,7 @@ def replace_folder(place: str, content: str, without: str) -> None:
 
 
 def _cover_shared_memory(covered: Sequence[str]) -> list[str]:
-    """Mount an empty tmpfs over /dev/shm, unless this folder is covered. Return the mounted folders."""
+    """Mount an empty tmpfs over /dev/shm, unless ``covered`` contains it. Return the folders mounted."""
     if _SHARED_MEMORY in covered or not os.path.isdir(_SHARED_MEMORY):  # noqa: PTH112
         return []
     _mount(b"tmpfs", _SHARED_MEMORY.encode(), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=1777")
@@ -229,11 +229,11 @@ def _cover_shared_memory(covered: Sequence[str]) -> list[str]:
 
 
 def _cover(paths: Sequence[str], staging: str) -> None:
-    """Mount an overlay over each temporary folder, so that changes go to memory. Sockets stay usable."""
+    """Mount an overlay over each temporary folder, so that changes stay in memory. Sockets remain usable."""
     if not paths:
         return
     _mount(b"tmpfs", _encode(staging), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=0755,size=25%")
-    memory = os.open(_encode(staging), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # overlays may cover the path
+    memory = os.open(_encode(staging), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # an overlay may hide the path
     for number, path in enumerate(paths):
         sockets = dict[str, int]()
         for socket_path in _sockets(path):
@@ -245,7 +245,7 @@ def _cover(paths: Sequence[str], staging: str) -> None:
         os.chmod(upper, 0o1777)  # noqa: PTH101, S103 - as in /tmp
         options = ",".join((f"lowerdir={path}", f"upperdir={upper}", f"workdir={work}", "userxattr"))
         _mount(b"overlay", _encode(path), b"overlay", _MS_NOSUID | _MS_NODEV, _encode(options))
-        for socket_path, descriptor in sockets.items():  # sockets cannot be reached through an overlay
+        for socket_path, descriptor in sockets.items():  # an overlay makes sockets unusable, so mount each one over it
             with contextlib.suppress(FileNotFoundError):
                 _bind(descriptor, socket_path)
             os.close(descriptor)
@@ -279,7 +279,7 @@ def _entries(folder: str) -> list["os.DirEntry[str]"]:
 
 
 def _enter_user_namespace() -> None:
-    """Enter user, mount and IPC namespaces. The user keeps uid and gid."""
+    """Enter user, mount and IPC namespaces. The user keeps their uid and gid."""
     uid, gid = os.geteuid(), os.getegid()
     _call(libc.unshare, _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWIPC)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
@@ -337,5 +337,5 @@ def _call(function: Any, *arguments: object) -> None:  # noqa: ANN401 - a functi
 
 
 def _encode(text: str) -> bytes:
-    """Encode a string from a request, in which each character stands for a byte."""
+    """Return the bytes of a string in a request. Each character represents one byte."""
     return text.encode("latin-1")

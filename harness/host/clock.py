@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from harness.errors import StoreError
 from harness.host import interruption
 
-CLOCK_JUMP_SECONDS = 0.25  # larger changes of the wall clock count as jumps; NTP slews the clock by at most 0.5 ms/s
-MAX_CLOCK_JUMPS = 3  # if the clock jumps during a step, tfb repeats the step at most this many times
+CLOCK_JUMP_SECONDS = 0.25  # smallest change of the wall clock that counts as a jump; NTP slews by at most 0.5 ms/s
+MAX_CLOCK_JUMPS = 3  # maximum number of times that tfb repeats a step because the clock jumped
 
 
 class Clock:
@@ -24,12 +24,12 @@ class Clock:
         return time.time()
 
     def sleep(self, seconds: float) -> None:
-        """Wait. Raises KeyboardInterrupt if a signal interrupts the run."""
+        """Sleep for ``seconds``. Raises KeyboardInterrupt if a signal interrupts the run."""
         interruption.sleep(seconds)
 
 
 def wall_clock_offset(clock: Clock) -> float:
-    """Return the wall clock minus monotonic time. This difference changes only if the wall clock is set."""
+    """Return wall-clock time minus monotonic time, in seconds. The offset changes only if the wall clock is set."""
     return clock.time() - clock.monotonic()
 
 
@@ -38,13 +38,13 @@ SYSTEM_CLOCK = Clock()
 
 @contextmanager
 def heartbeat(notify: Callable[[float], None], interval: float = 5.0) -> Iterator[None]:
-    """Call ``notify`` with the elapsed seconds, every ``interval`` seconds until the block ends."""
+    """Until the block ends, call ``notify`` every ``interval`` seconds with the seconds elapsed so far."""
     ended = threading.Event()
 
     def beat() -> None:
         count = 1
         while not ended.wait(interval):
-            with suppress(StoreError):  # the disk may be full; the next attempt to write a record reports it
+            with suppress(StoreError):  # if the disk is full, the next write of a record reports it
                 notify(count * interval)
             count += 1
 

@@ -8,14 +8,14 @@ import os
 import re
 
 PASS_VARIABLE = "TFB_PASS_ENV"  # noqa: S105 - names additional variables to inherit, separated by commas
-CALLER_PREFIX = "TFB_CALLER_"  # prefix for copies of the caller's variables that tfb changes for itself
+CALLER_PREFIX = "TFB_CALLER_"  # prefix for the caller's values of variables that tfb changes
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # Python variables that change which code is imported. Other variables, such as PYTHONUTF8, are harmless.
 PYTHON_VARIABLES = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
     *("PYTHONBREAKPOINT", "PYTHONEXECUTABLE", "PYTHONWARNINGS", "PYTHONCASEOK", "PYTHONOPTIMIZE", "PYTHON_PRESITE"),
 )
-# Variables of libpq. For example, PGHOSTADDR would make tfb connect to the wrong database.
+# libpq's variables. For example, PGHOSTADDR would make tfb connect to the wrong database.
 POSTGRES_VARIABLES = re.compile(r"PG[A-Z]+")
 SERVER_VARIABLES = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TZDIR|TMPDIR|LANG|LANGUAGE|LC_\w+|LD_LIBRARY_PATH"
@@ -62,16 +62,16 @@ def helper_environment() -> dict[str, str]:
 
 
 def secure_process() -> None:
-    """Protect this process against code from other users and from the current folder.
+    """Prevent other users and the current folder from injecting code into this process.
 
-    Remove unsafe environment variables and relative folders in PATH, and restrict the umask.
+    Remove unsafe environment variables, drop relative folders from PATH, and restrict the umask.
     """
     libpq = {name for name in os.environ if POSTGRES_VARIABLES.fullmatch(name)} - _passed_names()
     for name in (*PYTHON_VARIABLES, *libpq):
         if value := os.environ.pop(name, ""):
             os.environ.setdefault(f"{CALLER_PREFIX}{name}", value)
     os.environ["PYTHONSAFEPATH"] = "1"
-    # Other users must not be able to change programs that tfb builds and runs.
+    # Keep other users from changing programs that tfb builds and runs.
     os.umask(os.umask(0o077) | 0o002)
     os.environ["PATH"] = absolute_search_path()
 

@@ -1,4 +1,4 @@
-"""Runs git on untrusted repositories, as the files' owner and without running any program that git's settings name."""
+"""Runs git in untrusted repositories, as the files' owner. Repository settings cannot make git start programs."""
 
 import os
 import pwd
@@ -20,10 +20,10 @@ from harness.records import confined
 
 SECONDS = 120.0  # time limit for each command
 STDERR_BYTES = 64 << 10
-# Size limits for a commit and for a file. They prevent a small compressed file from filling the disk or memory.
+# Size limits for a commit and a file, because a small compressed object could fill the disk or memory.
 MAX_COMMIT_BYTES, MAX_FILE_BYTES = 8 << 30, 1 << 30
 INHERITED_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "LD_LIBRARY_PATH")
-# Every git command overrides these repository settings, which could make git start a program or fetch data.
+# Settings that tfb overrides in every git command, because they could make git start a program or fetch data.
 OVERRIDES = (
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -68,9 +68,9 @@ VARIABLES = {
 FILTER_KEY = re.compile(r"filter\.(.+)\.(?:clean|smudge|process|required)", re.DOTALL | re.IGNORECASE)
 ENTRY = re.compile(rb"(?P<mode>\d{6}) (?P<kind>\w+) (?P<object>[0-9a-f]+) +(?P<size>\d+|-)\t(?P<name>.+)", re.DOTALL)
 INDEX_ENTRY = re.compile(r"(?P<tag>\S) (?P<mode>\d{6}) (?P<object>[0-9a-f]+) \d\t(?P<name>.+)", re.DOTALL)
-NOT_IN_WORKING_TREE = "S"  # tag with which ``git ls-files`` marks files that a sparse checkout leaves out
+NOT_IN_WORKING_TREE = "S"  # tag in ``git ls-files -t`` for files that a sparse checkout leaves out
 SUBMODULE, LINK = "160000", "120000"
-# First bytes of the files that Git LFS and git-crypt commit in place of the original content.
+# First bytes of files whose content Git LFS stores elsewhere or git-crypt has encrypted.
 STORED_ELSEWHERE = (b"version https://git-lfs.github.com/spec/", b"\0GITCRYPT\0")
 
 
@@ -84,7 +84,7 @@ class GitResult:
 
     @property
     def text(self) -> str:
-        """Return standard output as text. Preserve bytes that are not UTF-8, which file names may contain."""
+        """Return standard output as text. Preserve bytes that are not UTF-8, because file names may contain them."""
         return os.fsdecode(self.stdout)
 
     @property
@@ -126,10 +126,10 @@ class Repository:
 
     @cached_property
     def overrides(self) -> tuple[str, ...]:
-        """Return options that disable every program in the repository's configuration, including filters."""
+        """Return git options that disable all programs that the repository's configuration names, including filters."""
         fixed = tuple(word for key, value in OVERRIDES for word in ("-c", f"{key}={value}"))
         result = self._run((*fixed, "config", "--null", "--name-only", "--get-regexp", r"^filter\."), None, SECONDS)
-        if result.status not in (0, 1):  # 1: there are no filters
+        if result.status not in (0, 1):  # 1: no filters are configured
             raise UsageError(f"git cannot read the configuration of {self.top}: {result.stderr.strip()[-300:]}")
         names = {match[1] for key in result.names if (match := FILTER_KEY.fullmatch(key))}
         if invalid := sorted(name for name in names if "=" in name):
@@ -174,21 +174,21 @@ class Repository:
         return Repository.containing(folder) if is_inside and os.path.lexists(folder / ".git") else None
 
     def tracked(self) -> tuple[list[str], list[str]]:
-        """Return tracked files and submodules. Raises UsageError if a sparse checkout leaves out files."""
+        """Return the names of tracked files and of submodules. Raises UsageError if a sparse checkout omits files."""
         listed = self.read("ls-files", "-z", "-t", "--stage").names
         entries = [match for line in listed if (match := INDEX_ENTRY.fullmatch(line))]
         absent = [entry["name"] for entry in entries if entry["tag"] == NOT_IN_WORKING_TREE]
         if absent := [name for name in absent if not os.path.lexists(self.top / name)]:
             raise UsageError(
-                f"{self.top} is a sparse checkout, which lacks {printable(absent[0])} ({len(absent)} files): run git "
-                "sparse-checkout disable, or compare commits with --head HEAD"
+                f"{self.top} is a sparse checkout, which lacks {printable(absent[0])} ({len(absent)} missing files): "
+                "run git sparse-checkout disable, or compare commits with --head HEAD"
             )
         files = dict.fromkeys(entry["name"] for entry in entries if entry["mode"] != SUBMODULE)
         submodules = dict.fromkeys(entry["name"] for entry in entries if entry["mode"] == SUBMODULE)
         return list(files), list(submodules)
 
     def entries(self, commit: str, *under: str) -> list[TreeEntry]:
-        """Return a commit's files, including submodules. Raises UsageError for an unsafe file name."""
+        """Return a commit's files and submodules, or only those in ``under``. Raises UsageError for an unsafe name."""
         completed = self.run("ls-tree", "-r", "-z", "--long", "--full-tree", commit, "--", *under)
         if completed.status != 0:
             raise UsageError(
@@ -211,8 +211,8 @@ class Repository:
     def export(self, commit: str, target: Path, *under: str) -> list[str]:
         """Write the files of a commit and its submodules to ``target``. Return notes about missing content.
 
-        Write files as git stores them, without filters, attributes or line-end conversion. The repository therefore
-        cannot make tfb execute code.
+        Write files exactly as git stores them, without filters, attributes or line-end conversion. The repository
+        therefore cannot make tfb execute code.
         """
         target.mkdir(parents=True, exist_ok=True)
         return self._export(commit, target, "", under)
@@ -222,9 +222,14 @@ class Repository:
         entries = self.entries(commit, *under)
         files = [entry for entry in entries if entry.mode != SUBMODULE]
         if sum(entry.size for entry in files) > MAX_COMMIT_BYTES:
-            raise UsageError(f"commit {commit[:12]} of {self.top} has more than {MAX_COMMIT_BYTES >> 30} GiB of files")
+            raise UsageError(
+                f"commit {commit[:12]} of {self.top} contains more than {MAX_COMMIT_BYTES >> 30} GiB, tfb's limit"
+            )
         if large := next((entry.name for entry in files if entry.size > MAX_FILE_BYTES), ""):
-            raise UsageError(f"commit {commit[:12]} of {self.top}: {large} is larger than {MAX_FILE_BYTES >> 30} GiB")
+            raise UsageError(
+                f"commit {commit[:12]} of {self.top}: {large} is larger than {MAX_FILE_BYTES >> 30} GiB, tfb's limit "
+                "for a file"
+            )
         links: list[tuple[str, bytes]] = []
         pointers: list[str] = []
         for entry, content in self._contents(files):
@@ -250,7 +255,7 @@ class Repository:
                 notes += (
                     inner._export(entry.object, target_folder, f"{name}/", ()) if inner else [not_checked_out(name)]
                 )
-        for name, target in links:  # last, so that no file is written through a link
+        for name, target in links:  # create links last, so that no file is written through a link
             with self._writing(name):
                 confined.link(target_folder, name, target)
         return notes
@@ -264,7 +269,7 @@ class Repository:
             raise UsageError(f"cannot write {name} from {self.top}: {error.strerror}") from error
 
     def _contents(self, entries: Sequence[TreeEntry]) -> Iterator[tuple[TreeEntry, bytes]]:
-        """Yield the content of each entry. Raises UsageError for an entry that is missing in this clone."""
+        """Yield each entry with its content. Raises UsageError for an entry that this clone lacks."""
         with ownership.make_scratch_folder("git") as folder:
             objects, contents = folder / "objects", folder / "contents"
             objects.write_text("".join(f"{entry.object}\n" for entry in entries), encoding="ascii")
@@ -344,7 +349,7 @@ def _owner(folder: Path, root: Path) -> Account | None:
     Raises UsageError if the folder, the repository's root and ``.git`` have different owners.
     """
     if os.geteuid() != 0:
-        return None  # git itself rejects other users' repositories
+        return None  # git itself refuses repositories that belong to other users
     owners = {place: place.stat().st_uid for place in (root / ".git", root, folder)}
     uid = owners[root / ".git"]
     if other := next((place for place, owner in owners.items() if owner != uid), None):

@@ -4,8 +4,8 @@
 from FOLDER. The guardian imports only ``child_setup`` and the standard library. It has a single thread, so it can fork
 safely. A child drops privileges before it receives the environment.
 
-The guardian is a subreaper: if the parent of a descendant exits, the descendant becomes the guardian's child. The
-ledger is a file that lists all descendants. It lets ``tfb clean`` find them if the guardian is killed as well.
+The guardian is a subreaper: if the parent of a descendant exits, the descendant becomes the guardian's child. It lists
+all descendants in a file, the ledger. If the guardian is killed as well, ``tfb clean`` finds them there.
 """
 
 import array
@@ -29,10 +29,10 @@ from harness.host import child_setup
 
 SHUTDOWN_SECONDS = 5.0  # time limit for PostgreSQL's immediate shutdown
 LEDGER_SECONDS = 3.0  # interval between updates of the ledger
-KILL_ATTEMPTS = 3  # number of times that the guardian kills all processes of an account
-HEADER_BYTES = 4  # length of a request's header, which states the length of the body
+KILL_ATTEMPTS = 3  # number of attempts at killing an account's processes
+HEADER_BYTES = 4  # size of a request's header, which contains the size of the body
 MAX_FILES = 4  # descriptors in a request: stdin, stdout, stderr, and a pipe for pid and exit status
-GOODBYE = b"bye"  # request that ends the guardian
+GOODBYE = b"bye"  # request that tells the guardian to exit
 
 
 class Guardian:
@@ -41,7 +41,7 @@ class Guardian:
     def __init__(self, control: socket.socket, ledger: str) -> None:
         self._control, self._ledger = control, ledger
         self._pipes: dict[int, int] = {}  # pid -> pipe that reports the exit status
-        self._reported: set[int] = set()  # exited children that are reaped as soon as tfb closes the pipe
+        self._reported: set[int] = set()  # exited children, to be reaped when tfb closes the pipe
         self._postmasters: set[int] = set()
         self._uids: set[int] = set()  # uids of accounts that only servers use
         self._listed: set[tuple[int, str]] = set()  # pid and start time of the processes in the ledger
@@ -89,7 +89,7 @@ class Guardian:
         return (body, list(files)) if body else None
 
     def _read(self, count: int) -> bytes:
-        """Read ``count`` bytes. Return no bytes if tfb exits first."""
+        """Read exactly ``count`` bytes. If tfb exits first, return an empty result."""
         data = bytearray()
         while len(data) < count:
             chunk = self._control.recv(count - len(data))
@@ -108,7 +108,7 @@ class Guardian:
             os.close(descriptor)
 
     def _kill_account(self, uid: int) -> None:
-        """Kill all processes of an account and reap the processes that the guardian has adopted."""
+        """Kill all processes of an account, and reap those that the guardian has adopted."""
         for _ in range(KILL_ATTEMPTS):
             kill_account(uid)
             self._reap()
@@ -116,12 +116,12 @@ class Guardian:
         self._uids.discard(uid)
 
     def _start(self, request: dict[str, Any], files: list[int]) -> None:
-        """Start a program and report the pid, or the error number if the program cannot be executed."""
+        """Start a program and report its pid, or the errno if the program cannot be executed."""
         *streams, pipe = files
         try:
             reader, writer = os.pipe2(os.O_CLOEXEC)
             pid = os.fork()
-        except OSError as error:  # too little memory, or too many processes or files
+        except OSError as error:  # out of memory, processes or descriptors
             _report(pipe, b"E%d\n" % (error.errno or errno.EAGAIN))
             for descriptor in files:
                 os.close(descriptor)
@@ -136,7 +136,7 @@ class Guardian:
                 os.write(writer, b"%d" % reason)
                 os._exit(127)
         os.close(writer)
-        error_number = os.read(reader, 100)  # empty if exec succeeded, which closes the pipe
+        error_number = os.read(reader, 100)  # empty if exec succeeds, because exec closes the pipe
         for descriptor in (reader, *streams):
             os.close(descriptor)
         if error_number:
@@ -145,7 +145,7 @@ class Guardian:
             os.close(pipe)
             return
         self._pipes[pid] = pipe
-        self._poll.register(pipe, 0)  # no events: poll then only reports (POLLERR) that tfb has closed the other end
+        self._poll.register(pipe, 0)  # no events: poll reports only POLLERR, when tfb closes the other end
         if request["postmaster"]:
             self._postmasters.add(pid)
         if request["own_uid"]:
@@ -194,9 +194,9 @@ class Guardian:
     def kill_all(self) -> None:
         """Kill all descendants. PostgreSQL gets an immediate shutdown, which removes its shared memory.
 
-        Orphans become children of the guardian. When the guardian has no children, it therefore has no descendants.
-        Each step kills children first, because the search for other descendants is slow, and a process that keeps
-        forking could escape the search.
+        Orphans become children of the guardian. A guardian without children therefore has no descendants. Each step
+        kills all children, and searches for other descendants only if there are none. The search is slow, so a process
+        that keeps forking could escape it.
         """
         for pid in self._postmasters:
             _kill(pid, signal.SIGQUIT)
@@ -261,7 +261,7 @@ def children(pid: int) -> list[int]:
 
 
 def process_table() -> dict[int, tuple[int, str]]:
-    """Return the parent and start time of each process that has not exited, by pid."""
+    """Return (parent pid, start time) by pid, for all processes that have not exited."""
     processes = {}
     for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdecimal():
@@ -273,7 +273,7 @@ def process_table() -> dict[int, tuple[int, str]]:
 
 
 def descendants(pid: int) -> Iterator[tuple[int, str]]:
-    """Yield the pid and start time of each descendant of a process."""
+    """Yield (pid, start time) for each descendant of a process."""
     processes = process_table()
     for descendant in _descendant_pids([pid], processes):
         yield descendant, processes[descendant][1]
@@ -293,12 +293,12 @@ def _descendant_pids(roots: Iterable[int], processes: dict[int, tuple[int, str]]
 
 
 def main(control: int, ledger: str, owner: str, import_folder: str) -> None:
-    """Serve a tfb process. If tfb is killed, kill all children and run ``host.leftovers`` to remove tfb's folders."""
+    """Serve tfb until it exits. If it is killed, kill its children and run ``host.leftovers`` to remove its folders."""
     for number in child_setup.IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    os.set_inheritable(control, False)  # so that children cannot send requests
+    os.set_inheritable(control, False)  # children must not be able to send requests
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))  # the guardian has one pipe per child
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))  # the guardian needs a pipe for each child
     child_setup.libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     guardian = Guardian(socket.socket(fileno=control), ledger)
     if guardian.serve():

@@ -1,6 +1,6 @@
 """Turns signals into a single KeyboardInterrupt, which is raised only where tfb can stop cleanly.
 
-The first signal asks all children to stop. After ``KILL_DELAY_SECONDS``, tfb kills them, so that no thread waits
+At the first signal, tfb asks all children to stop. After ``KILL_DELAY_SECONDS``, it kills them, so that no thread waits
 forever for a server. Later signals have no effect.
 
 During a run, interrupts are ``deferred``: only ``raise_if_pending`` and ``sleep`` raise KeyboardInterrupt. tfb calls
@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-KILL_DELAY_SECONDS = 3.0  # children are killed if they have not stopped after this time
-LOADING_CPU_SECONDS = 30.0  # limit on the CPU time for loading libraries; loading usually takes 3 s
+KILL_DELAY_SECONDS = 3.0  # how long children may take to stop after the first signal
+LOADING_CPU_SECONDS = 30.0  # CPU time limit for loading libraries, which usually takes 3 s
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _held = 0  # number of active ``held`` and ``deferred`` blocks
@@ -26,7 +26,10 @@ _signalled_at: float | None = None  # time.monotonic() of the first signal
 
 
 def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
-    """Install signal handlers that stop, and later kill, the children. Signals that nohup ignores stay ignored."""
+    """Install signal handlers that stop, and later kill, the children.
+
+    Signals that are already ignored, for example under nohup, stay ignored.
+    """
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         global _signalled_at, _pending  # noqa: PLW0603 - signals concern the whole process
@@ -50,7 +53,7 @@ def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
-    # Let the kernel deliver a signal that was received while Python started.
+    # Let the kernel deliver a SIGINT that arrived while Python was starting.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
@@ -61,7 +64,7 @@ def hold_until_exit() -> None:
 
 
 def disarm() -> None:
-    """Ignore all signals and cancel the deadline, because the process is about to exit."""
+    """Ignore all signals and cancel the timer that kills children, because the process is about to exit."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -71,8 +74,8 @@ def disarm() -> None:
 def held_while_loading() -> Iterator[None]:
     """Hold back an interrupt while libraries are loaded, because an interrupted import could leave a library broken.
 
-    If memory is insufficient, OpenBLAS retries an allocation forever. Python cannot handle signals during that loop,
-    because it is C code. The kernel therefore ends this process with SIGPROF after ``LOADING_CPU_SECONDS`` of CPU time.
+    If memory is short, OpenBLAS retries an allocation forever, in C code that does not let Python handle signals. The
+    kernel therefore ends this process with SIGPROF after ``LOADING_CPU_SECONDS`` of CPU time.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -87,7 +90,7 @@ def held_while_loading() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold back an interrupt until the block ends. Only the main thread is interrupted."""
+    """Hold back an interrupt until the block ends. In threads other than the main thread, do nothing."""
     global _held, _pending  # noqa: PLW0603
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -104,7 +107,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Hold back an interrupt until ``raise_if_pending``, ``sleep`` or the end of the block."""
+    """Hold back an interrupt until the block ends, or calls ``raise_if_pending`` or ``sleep``."""
     global _deferred  # noqa: PLW0603
     _deferred += 1
     try:
@@ -128,7 +131,7 @@ def requested() -> bool:
 
 
 def sleep(seconds: float) -> None:
-    """Wait. Raises KeyboardInterrupt soon after a signal."""
+    """Sleep for ``seconds``, but raise KeyboardInterrupt soon after a signal."""
     until = time.monotonic() + seconds
     raise_if_pending()
     while (remaining := until - time.monotonic()) > 0:

@@ -22,17 +22,17 @@ from harness.plain_text import printable
 from harness.records.remove_tree import remove_tree
 
 LEDGER_BYTES = 1 << 20
-SEARCHES = 10  # maximum number of searches for processes, which may start other processes during a search
-# Age at which a folder without an owner file counts as a leftover. The owner of a newer folder may yet write the file.
+SEARCHES = 10  # maximum number of searches; processes may start others during a search
+# Age at which a folder without an owner file counts as a leftover. In a newer folder, the file may not be written yet.
 UNMARKED_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A resource that a tfb process has not removed. If ``is_certain``, that process has definitely exited."""
+    """A resource that a tfb process left behind. ``is_certain`` is False if that process may still be running."""
 
     kind: str  # process, account, folder, container, network or volume
-    name: str  # name in messages, for example ``postgres (pid 812)``
+    name: str  # display name, for example ``postgres (pid 812)``
     is_certain: bool
     remove: Callable[[], None]
 
@@ -59,7 +59,7 @@ def remove_leftovers(leftovers: Sequence[Leftover]) -> tuple[str, ...]:
 def _processes(owner: str | None = None) -> Iterator[Leftover]:
     """Yield the processes of ``owner``, or of all exited owners if ``owner`` is None.
 
-    The uid, the guardian's ledger, or a variable in the environment identifies the owner of a process.
+    A process's uid, the guardian's ledger, or an environment variable reveals the owner.
     """
     yield from _accounts(owner)
     recorded = set(_listed(owner))
@@ -73,11 +73,11 @@ def _processes(owner: str | None = None) -> Iterator[Leftover]:
 
 
 def _accounts(of: str | None) -> Iterator[Leftover]:
-    """Yield an owner's accounts. Include accounts without visible processes, because a search can miss processes."""
+    """Yield an owner's accounts, even those without visible processes, because a search can miss processes."""
     for uid, owner in accounts.allocated_uids() if os.geteuid() == 0 else ():
         if owner and _gone(owner, of):
             remove = partial(_end_account, uid, owner)
-            yield Leftover(kind="account", name=f"uid {uid} with its processes", is_certain=True, remove=remove)
+            yield Leftover(kind="account", name=f"uid {uid} and its processes", is_certain=True, remove=remove)
 
 
 def _end_account(uid: int, owner: str) -> None:
@@ -108,7 +108,7 @@ def _listed(of: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _lines(ledger: Path) -> list[str]:
-    """Return a ledger's lines, or no lines for special files and other users' files. Raises OSError for a link."""
+    """Return a ledger's lines. Ignore special files and other users' files. Raises OSError for a link."""
     file = os.open(ledger, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(file, "rb") as opened:
         status = os.fstat(file)
@@ -144,7 +144,7 @@ def folder_leftovers(of: str | None = None) -> Iterator[Leftover]:
 
 
 def main(owner: str) -> None:
-    """Kill an owner's processes until no process remains, then remove the owner's folders."""
+    """Kill an owner's processes until none remain, then remove the owner's folders."""
     for _ in range(SEARCHES):
         if not (processes := list(_processes(owner))):
             break

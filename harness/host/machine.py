@@ -1,6 +1,6 @@
-"""Describes a machine and grades how much it could disturb measurements, without requiring root.
+"""Describes a machine and grades how likely it is to disturb measurements. This does not require root.
 
-A ``FileReader`` returns the contents of kernel files, either from this machine or as sent by a remote machine.
+A ``FileReader`` returns the text of kernel files, which come from this machine or from a remote one.
 """
 
 import os
@@ -25,7 +25,7 @@ GOVERNOR, SMT = CPU / "cpu0/cpufreq/scaling_governor", CPU / "smt/active"
 NO_TURBO, BOOST = CPU / "intel_pstate/no_turbo", CPU / "cpufreq/boost"
 # The files that ``add_kernel_facts`` reads. They have the same contents in a container as on its host.
 FILES = (CPUINFO, STAT, PRESSURE, PRODUCT, GOVERNOR, SMT, NO_TURBO, BOOST)
-CALLER_OPEN_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)  # soft and hard limits before tfb raises them
+CALLER_OPEN_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)  # (soft, hard) limits before tfb raises them
 FileReader = Callable[[Path], str | None]  # returns the stripped text of a file, or None if it does not exist
 
 
@@ -49,7 +49,7 @@ def read_machine() -> Machine:
 
 
 def add_kernel_facts(machine: Machine, read_file: FileReader) -> Machine:
-    """Return ``machine`` with the facts that the files in ``FILES`` contain."""
+    """Return a copy of ``machine`` with the facts in ``FILES``."""
     cpuinfo, ticks = read_file(CPUINFO) or "", steal_ticks(read_file)
     model = re.search(r"^model name\s*: (.+)$", cpuinfo, re.MULTILINE)
     guest = re.search(r"^flags\b.* hypervisor\b", cpuinfo, re.MULTILINE)
@@ -70,7 +70,7 @@ def add_kernel_facts(machine: Machine, read_file: FileReader) -> Machine:
 def with_grade(machine: Machine) -> Machine:
     """Return a copy of ``machine`` with concerns and a grade.
 
-    Grade A means no concerns, B a single concern, and C several. Grade D means a busy machine or fewer than 4 CPUs.
+    Grade A means no concerns, B one, and C several. Grade D means that the machine is busy or has fewer than 4 CPUs.
     """
     cpus = len(machine.cpus_usable)
     concerns = (*_hardware_concerns(machine, cpus), *_load_concerns(machine, cpus))
@@ -89,14 +89,14 @@ def usable_cpus() -> tuple[int, ...]:
 
 
 def free_memory() -> float:
-    """Return the bytes of memory available without swapping, within the limits of the control groups."""
+    """Return the bytes of memory that are available without swapping and within the limits of the control groups."""
     within = ControlGroups().free_memory()
     available = float(psutil.virtual_memory().available)
     return available if within is None else min(available, within)
 
 
 def steal_ticks(read: FileReader | None = None) -> tuple[float, float] | None:
-    """Return the CPU ticks since boot (stolen by the hypervisor, total) from the first line of /proc/stat."""
+    """Return (ticks stolen by the hypervisor, all CPU ticks) since boot, from the first line of /proc/stat."""
     line = (read or _read)(STAT)
     if not line:
         return None
@@ -118,7 +118,7 @@ def raise_open_file_limit() -> int:
 
 
 def _hardware_concerns(machine: Machine, cpus: int) -> Iterator[str]:
-    """Yield properties of the CPUs and the hypervisor that could disturb a measurement."""
+    """Yield concerns about the CPUs and the hypervisor."""
     if machine.governor not in (None, "performance"):
         yield f"CPU governor is {machine.governor}, not performance: clock speed follows the load"
     if machine.turbo:
@@ -132,7 +132,7 @@ def _hardware_concerns(machine: Machine, cpus: int) -> Iterator[str]:
 
 
 def _load_concerns(machine: Machine, cpus: int) -> Iterator[str]:
-    """Yield limits, and signs of other programs, that could disturb a measurement."""
+    """Yield concerns about CPU usage by other programs, and about limits on CPUs and open files."""
     if machine.load_average is not None and machine.load_average > 0.3 * cpus:
         yield f"load average {machine.load_average:.1f} before the run: other programs are running"
     if machine.pressure_cpu is not None and machine.pressure_cpu > 5:
@@ -152,7 +152,7 @@ def _os_name() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ControlGroups:
-    """A process's control groups. The lowest limit among a group and its parents applies."""
+    """A process's control groups. The lowest limit of a group and its ancestors applies."""
 
     proc: Path = Path("/proc/self")
     root: Path = Path("/sys/fs/cgroup")
@@ -163,7 +163,7 @@ class ControlGroups:
         return min(quotas, default=None)
 
     def throttled_seconds(self) -> float | None:
-        """Return the CPU seconds that the most throttled group lost, or None if there is no quota."""
+        """Return how long, in seconds, quotas have throttled the most affected group, or None if there is no quota."""
         return max((*self._smallest("", _throttled_v2), *self._smallest("cpu", _throttled_v1)), default=None)
 
     def memory_limit(self) -> float | None:
@@ -178,13 +178,13 @@ class ControlGroups:
         return min([*v2, *v1], default=None)
 
     def _smallest(self, controller: str, read: Callable[[Path], float | None]) -> Iterator[float]:
-        """Yield the result of ``read`` for each group of a controller. ``controller`` is empty for cgroup v2."""
+        """Yield ``read(group)`` for each group of a controller, except None. For cgroup v2, ``controller`` is empty."""
         for folder in self._folders(controller):
             if (value := read(folder)) is not None:
                 yield value
 
     def _folders(self, controller: str) -> Iterator[Path]:
-        """Yield the folders of the process's group and of all parent groups."""
+        """Yield the folders of the process's group and of its ancestors."""
         mounts = [self.root / controller] if controller else [self.root, self.root / "unified"]
         for line in (_read(self.proc / "cgroup") or "").splitlines():
             _, controllers, path = line.split(":", 2)
@@ -193,7 +193,7 @@ class ControlGroups:
             mounts += [self.root / controllers] if controller else []
             group = Path(path.lstrip("/"))
             for mount in mounts:
-                # In a container, parents of the mounted group are not visible, so some paths may not exist.
+                # In a container, ancestors of the mounted group are hidden, so some paths may not exist.
                 yield from (mount / part for part in (group, *group.parents))
 
 
@@ -205,7 +205,7 @@ def _read(path: Path) -> str | None:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else None  # the text for "no limit" is "max" or, in v1, "-1"
+    return int(text) if text and text.isdecimal() else None  # "max" (v2) and "-1" (v1) mean no limit
 
 
 def _quota_v2(folder: Path) -> float | None:
@@ -237,7 +237,7 @@ def _limit(name: str) -> Callable[[Path], float | None]:
 
 
 def _free(limit: str, usage: str, reclaimable: str) -> Callable[[Path], float | None]:
-    """Return a function that reads how much memory a group has left, including reclaimable memory (inactive files)."""
+    """Return a function that reads a group's free memory in bytes. Reclaimable memory (inactive files) is free."""
 
     def read(folder: Path) -> float | None:
         limit_bytes, used_bytes = _number(_read(folder / limit)), _number(_read(folder / usage))

@@ -1,4 +1,4 @@
-"""Measures CPU time, memory and run-queue wait of a process tree or of a container's control group.
+"""Measures the CPU time, memory and run-queue wait of a process tree or of a container's control group.
 
 ``toolset/meter`` copies this module into its image, which has no third-party packages.
 """
@@ -25,9 +25,9 @@ class Reading:
     read_at: float  # time.monotonic()
     cpu_seconds: float
     rss: float | None  # bytes
-    run_seconds: float | None  # time on a CPU, summed over threads (schedstat)
-    wait_seconds: float | None  # time in the run queue, summed over threads (schedstat)
-    compiler_seconds: float | None = None  # part of ``run_seconds``; None if there are no compiler threads
+    run_seconds: float | None  # time spent on a CPU, summed over threads (schedstat)
+    wait_seconds: float | None  # time spent waiting for a CPU, summed over threads (schedstat)
+    compiler_seconds: float | None = None  # included in ``run_seconds``; None without compiler threads
     throttled_seconds: float | None = None
     pids: tuple[int, ...] = ()
     threads: int | None = None  # total number of threads
@@ -39,7 +39,7 @@ LISTS_CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists
 
 
 def children_in_table(parent: int) -> list[int]:
-    """Return a process's children, found by reading the parent pid of every process."""
+    """Return a process's children. Find them by reading the parent pid of every process."""
     children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):  # the process has exited
@@ -49,18 +49,18 @@ def children_in_table(parent: int) -> list[int]:
 
 
 def idle_seconds(pid: int, stat: Path = Path("/proc/stat")) -> float | None:
-    """Return the total idle time of the CPUs that a process may use, or None if it is unknown."""
+    """Return the total idle seconds of the CPUs that a process may use, or None if unknown."""
     try:
         allowed = {f"cpu{number}" for number in os.sched_getaffinity(pid)}
         lines = (line.split() for line in stat.read_text(encoding="ascii").splitlines())
-        # proc(5): the fourth and fifth numbers are the ticks spent idle and the ticks spent waiting for I/O.
+        # proc(5): the fourth number counts idle ticks, and the fifth counts ticks spent waiting for I/O.
         return sum(int(words[4]) + int(words[5]) for words in lines if words[:1] and words[0] in allowed) / TICKS
     except (OSError, ValueError, IndexError):
         return None
 
 
 class _ThreadTimes:
-    """Run and wait times of all threads, including exited threads (for example a JVM's compiler threads)."""
+    """Run and wait times of all threads, including threads that have exited (for example a JVM's compiler threads)."""
 
     def __init__(self) -> None:
         self._times: dict[tuple[int, str], tuple[int, int]] = {}  # nanoseconds
@@ -80,7 +80,7 @@ class _ThreadTimes:
         return count, children if LISTS_CHILDREN else children_in_table(pid)
 
     def _update_thread(self, pid: int, tid: str) -> None:
-        """Read a thread's CPU time and wait time. Without CONFIG_SCHED_INFO, the file is missing or contains zeros."""
+        """Read a thread's run and wait times. Without CONFIG_SCHED_INFO, schedstat is missing or contains zeros."""
         with (
             contextlib.suppress(FileNotFoundError, ProcessLookupError, ValueError),
             open(f"/proc/{pid}/task/{tid}/schedstat", "rb", buffering=0) as file,  # noqa: PTH123 - hot
@@ -107,13 +107,13 @@ class _ThreadTimes:
 class ProcessTreeMeter:
     """A meter that sums the counters of a root process and all descendants.
 
-    Exited processes and threads count with their last values, so sums never decrease. The CPU time of a process that
-    starts and exits between two readings is in its parent's ``cutime``.
+    The sums include the last values of exited processes and threads, so they never decrease. If a process starts and
+    exits between two readings, its parent's ``cutime`` includes its CPU time.
     """
 
     def __init__(self, root: int, adopted: Callable[[], Sequence[int]] = tuple) -> None:
         self.root = root
-        self._adopted = adopted  # function that returns pids of the server's processes that do not descend from root
+        self._adopted = adopted  # returns pids of server processes that do not descend from root
         self._cpu_by_process: dict[tuple[int, bytes], float] = {}  # (pid, start time) -> CPU seconds
         self._threads = _ThreadTimes()
         self._reaped_before: float | None = None  # CPU seconds of children that exited before the first reading
@@ -122,7 +122,7 @@ class ProcessTreeMeter:
     def read(self) -> Reading:
         """Return the counters. Raises ServerDiedError if the root process has exited."""
         read_at = time.monotonic()
-        private, shared_total, threads = 0, 0, 0  # memory pages; shared pages count once
+        private, shared_total, threads = 0, 0, 0  # pages of memory; shared pages are counted once
         reaped, running_seconds = 0.0, 0.0
         alive: list[int] = []
         queue = [self.root, *self._adopted()]
@@ -150,7 +150,8 @@ class ProcessTreeMeter:
             raise ServerDiedError(f"process {self.root} has exited")
         if self._reaped_before is None:
             self._reaped_before = reaped
-        # For exited processes, use the larger of two values: their last readings, and the time that parents recorded.
+        # An exited process may have used more CPU time than its last reading shows, or its parent may not have reaped
+        # it yet. Use the larger of the two sums.
         exited = sum(self._cpu_by_process.values()) - running_seconds
         run, wait = self._threads.seconds()
         self._cpu = max(self._cpu, running_seconds + max(exited, reaped - self._reaped_before))
@@ -170,7 +171,7 @@ class ProcessTreeMeter:
 class CgroupMeter:
     """A meter for a container's control group.
 
-    ``pid`` is the container's first process. Raises ServerDiedError if that process has exited.
+    ``pid`` is the container's first process. The constructor raises ServerDiedError if that process has exited.
     """
 
     def __init__(self, pid: int, proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")) -> None:
@@ -184,11 +185,11 @@ class CgroupMeter:
             for controller in controllers.split(","):
                 mount = root / controller if (root / controller).is_dir() else root / controllers
                 groups[controller] = mount, path.lstrip("/")
-        self._unified = "cpuacct" not in groups  # v2 has a single folder; v1 has one per controller
+        self._unified = "cpuacct" not in groups  # v2 has one folder for all controllers, v1 one for each
         if self._unified:
             mount = root / "unified" if (root / "unified").is_dir() else root
             self._cpu = self._cpuacct = self._memory = mount / groups.get("", (root, ""))[1]
-        else:  # the kernel may lack controllers
+        else:  # the kernel may lack some controllers
             missing = root / "missing", ""
             folders = (mount / path for mount, path in (groups.get(n, missing) for n in ("cpu", "cpuacct", "memory")))
             self._cpu, self._cpuacct, self._memory = folders
@@ -221,7 +222,7 @@ class CgroupMeter:
         )
 
     def _cpu_seconds(self) -> tuple[float, float]:
-        """Return the CPU seconds and the throttled seconds."""
+        """Return (CPU seconds used, seconds throttled by the quota)."""
         stat = _fields(self._cpu / "cpu.stat") if self._unified or (self._cpu / "cpu.stat").exists() else {}
         if self._unified:
             return stat["usage_usec"] / 1e6, stat.get("throttled_usec", 0) / 1e6
@@ -239,6 +240,6 @@ class CgroupMeter:
 
 
 def _fields(path: Path) -> dict[str, int]:
-    """Parse a file in which each line consists of a name and a number."""
+    """Parse a file with a name and a number on each line."""
     pairs = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
     return {name: int(value) for name, value in pairs}

@@ -1,4 +1,4 @@
-"""Identifies the tfb processes that own resources. Unlike a pid, an identity is never reused, even after a reboot."""
+"""Identifies the tfb process that owns a resource. Unlike a pid, an identity is never reused, even after a reboot."""
 
 import os
 import stat
@@ -17,7 +17,7 @@ from harness.records.remove_tree import remove_tree_if_possible
 OwnerState = Literal["alive", "dead", "unknown"]
 SCRATCH_PREFIX = "tfb-scratch-"  # prefix of each scratch folder's name
 OWNER_FILE = "owner"  # file in a scratch folder that identifies the owner
-_parents: list[Path] = []  # create scratch folders in the last entry, or in the temporary folder if the list is empty
+_parents: list[Path] = []  # the last entry contains new scratch folders; default: the temporary folder
 
 
 def own_identity() -> str:
@@ -26,7 +26,7 @@ def own_identity() -> str:
 
 
 def owner_state(owner: str) -> OwnerState:
-    """Return whether an owner is alive or dead, or "unknown" if it is on another machine or in another container."""
+    """Return whether an owner is alive or dead, or "unknown" if it runs on another machine or in another container."""
     pid, start, namespace_and_boot = (*owner.split(".", 2), "", "")[:3]
     if namespace_and_boot != _namespace_and_boot() or not pid.isdecimal() or len(pid) > 9:
         return "unknown"
@@ -54,7 +54,7 @@ def _namespace_and_boot() -> str:
 
 @contextmanager
 def scratch_within(folder: Path) -> Iterator[None]:
-    """Create this process's scratch folders in ``folder`` until the block ends."""
+    """Until the block ends, create this process's scratch folders in ``folder``."""
     _parents.append(folder)
     try:
         yield
@@ -64,7 +64,7 @@ def scratch_within(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def make_scratch_folder(kind: str) -> Iterator[Path]:
-    """Yield a new folder with mode 0700, then remove it. If tfb is killed, the owner file marks it as a leftover."""
+    """Yield a new folder with mode 0700, then remove it. If tfb is killed, the owner file identifies the leftover."""
     parent = _parents[-1] if _parents else None
     owner = own_identity()
     folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_PREFIX}{kind}-{_digest(owner)}-", dir=parent)).resolve()
@@ -78,15 +78,15 @@ def make_scratch_folder(kind: str) -> Iterator[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class ScratchFolder:
-    """A scratch folder of this user."""
+    """A scratch folder that belongs to this user."""
 
     path: Path
     owner: str  # identity of the owning process; empty if unknown
     changed_at: float  # epoch seconds
-    identity: tuple[int, int]  # device and inode, which reveal whether the folder has been replaced
+    identity: tuple[int, int]  # device and inode; they differ if the folder has been replaced
 
     def belongs_to(self, owner: str) -> bool:
-        """Return whether a process owns the folder. If the owner file is missing, the folder's name decides."""
+        """Return whether the folder belongs to ``owner``. If there is no owner file, the folder's name decides."""
         return self.owner == owner or (not self.owner and f"-{_digest(owner)}-" in self.path.name)
 
 
@@ -118,11 +118,11 @@ def _read_scratch_folder(path: Path) -> ScratchFolder | None:
 
 
 def _read_owner(folder: int) -> str:
-    """Return the owner of an open scratch folder. Return "" if there is no owner file that this user wrote."""
+    """Return the owner of an open scratch folder. Return "" unless this user wrote the owner file."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
         if not stat.S_ISREG(os.lstat(OWNER_FILE, dir_fd=folder).st_mode):
-            return ""  # do not open a device, because that can have side effects
+            return ""  # opening a device could have side effects
         descriptor = os.open(OWNER_FILE, flags, dir_fd=folder)
     except OSError:
         return ""

@@ -39,13 +39,13 @@ __all__ = [
 ]
 logger = logging.getLogger("tfb.process")
 
-STOP_SECONDS = 5.0  # time for a server to stop after SIGTERM
+STOP_SECONDS = 5.0  # how long a program may take to stop after SIGTERM
 MARK_VARIABLE = "TFB_CHILD"  # environment variable that identifies the child from which a daemon descends
-MAX_LOG_BYTES = 20 << 20  # maximum size of a log, or of a command's output
-POLL_SECONDS = 1.0  # interval at which the size of a command's output is checked
+MAX_LOG_BYTES = 20 << 20  # maximum size of a log or of a command's output
+POLL_SECONDS = 1.0  # interval between checks of a command's output size
 _numbers = itertools.count(1)
 _starting = threading.Lock()  # held while a child is started, so that other threads do not mistake it for an orphan
-_living: dict[int, "Child"] = {}  # children that have not been stopped, by pid
+_living: dict[int, "Child"] = {}  # children that tfb has not stopped yet, by pid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class CompletedCommand:
 
 
 class CommandTimeoutError(TfbError):
-    """A command that exceeded its time limit and was stopped, including all descendants."""
+    """A command that exceeded its time limit. tfb has stopped it and all descendants."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class ProcessOptions:
     """How to run a program.
 
     Attributes:
-        cwd: The working directory. The default is /, where only root can place files.
+        cwd: The working directory. The default is /, where only root can create files.
         env: The complete environment. The default is tfb's environment.
         account: The account that the program runs as. The default is tfb's account.
         cpus: The CPUs that the program may use. The default is tfb's CPUs.
@@ -83,7 +83,7 @@ class ProcessOptions:
 
 
 class Child:
-    """A running program in a separate session. Ctrl-C therefore reaches only tfb, which then stops all children.
+    """A running program in its own session. Ctrl-C therefore reaches only tfb, which then stops all children.
 
     The guardian starts the program. If tfb is killed, the guardian kills the program and all descendants.
     """
@@ -100,8 +100,7 @@ class Child:
         """Start a program, looked up on the PATH in ``options.env``. Raises EnvironmentLacksError if it cannot run."""
         logger.info("start: %s", shlex.join(command))
         self.command, self.account, self.stop_signal = tuple(command), options.account, options.stop_signal
-        # Clock ticks since boot, read just before the start. The kernel forgets a program's start time when the program
-        # exits.
+        # Approximate start time in clock ticks since boot. The kernel forgets the exact time when the program exits.
         self.born = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
         self.mark = f"{ownership.own_identity()}.{next(_numbers)}"
         cwd = options.cwd
@@ -130,7 +129,7 @@ class Child:
             raise
 
     def poll(self) -> int | None:
-        """Return the exit status (negative: number of the signal), or None while the program is running."""
+        """Return the exit status, or None while the program is running. The status -N means that signal N killed it."""
         return self._spawned.poll()
 
     def wait(self, seconds: float) -> int | None:
@@ -147,7 +146,7 @@ class Child:
         return [pid for pid in _orphans() if _find_child_of(pid) is self]
 
     def terminate(self) -> None:
-        """Ask the program to stop, without waiting."""
+        """Ask the program to stop, but do not wait."""
         if self.poll() is None:
             self._spawned.send_signal(self.stop_signal)
 
@@ -177,7 +176,7 @@ class Child:
         tree = _tree(self.pid)[1:]
         self.kill()
         self.wait(STOP_SECONDS)
-        # Killing a daemon makes its children orphans, so search repeatedly.
+        # Killing a daemon orphans its children, so search repeatedly.
         for _ in range(10):
             _kill(tree)
             tree = [process for pid in self.adopted() for process in _tree(pid)]
@@ -208,13 +207,13 @@ def _kill(tree: Sequence[psutil.Process]) -> None:
 
 
 def _explain_failure(program: str, cwd: Path | None, error: OSError) -> str:
-    """Return why a program could not be run. Replace misleading kernel messages."""
+    """Explain why a program could not be run. The kernel's own messages can mislead."""
     path = Path(cwd or "", program)
     if error.errno == errno.ENOENT:
         if "/" not in program:
             return f"{program}: not found on PATH; ./tfb doctor shows what is missing"
         if path.exists():
-            return f"cannot run {program}: the interpreter in the first line does not exist"
+            return f"cannot run {program}: the interpreter that its first line names does not exist"
         return f"{program}: not found: {path} does not exist"
     if error.errno == errno.ENOEXEC:
         return f"cannot run {program}: {error.strerror}: the file is neither a program for this machine nor a script"
@@ -227,7 +226,7 @@ def _explain_failure(program: str, cwd: Path | None, error: OSError) -> str:
 def _orphans() -> list[int]:
     """Return the pids of processes that the guardian or this process has adopted.
 
-    Each child has its own session, so processes in tfb's session do not descend from a child.
+    Ignore processes in tfb's session. They do not descend from a child, because each child has its own session.
     """
     pids: list[int] = []
     with _starting:
@@ -243,10 +242,10 @@ def _orphans() -> list[int]:
 
 
 def _find_child_of(pid: int) -> Child | None:
-    """Return the child from which an orphan descends. The orphan's account or mark (``MARK_VARIABLE``) identifies it.
+    """Return the child from which an orphan descends, identified by the orphan's account or mark (``MARK_VARIABLE``).
 
-    An orphan without a mark is attributed to the last child that started before the orphan, because servers daemonize
-    soon after their start.
+    Attribute an orphan without a mark to the last child that started before it, because servers daemonize soon after
+    they start.
     """
     mark, started_at, uid = None, int(ownership.process_start(pid) or 0), None
     with contextlib.suppress(psutil.Error, OSError):  # the process has exited
@@ -272,21 +271,21 @@ def running(child: Child, *, grace: float = STOP_SECONDS) -> Iterator[Child]:
 
 
 def terminate_all() -> None:
-    """Ask all running children to stop, without waiting. A thread that waits for a server then gets an error."""
+    """Ask all running children to stop, but do not wait. Threads that wait for a server then get an error."""
     for child in list(_living.values()):
         if child.stop_signal is signal.SIGTERM:  # PostgreSQL (SIGINT) stops last, in ``stop_all``
             child.terminate()
 
 
 def kill_all() -> None:
-    """Kill the children that ``terminate_all`` asked to stop."""
+    """Kill the children that ``terminate_all`` has asked to stop."""
     for child in list(_living.values()):
         if child.stop_signal is signal.SIGTERM:
             child.kill()
 
 
 def stop_all() -> None:
-    """Stop all children in the reverse order of their start, and then the guardian."""
+    """Stop all children, the last started first, and then the guardian."""
     for child in reversed(list(_living.values())):
         child.stop()
     spawn.end_guardian()
@@ -333,7 +332,7 @@ def run(
 
 
 def truncate_log(log: Path) -> None:
-    """Remove the middle of a log that exceeds ``MAX_LOG_BYTES``. All writers must have opened the log for appending."""
+    """If a log exceeds ``MAX_LOG_BYTES``, remove its middle. All writers must have opened the log for appending."""
     with contextlib.suppress(OSError):
         if log.stat().st_size <= MAX_LOG_BYTES:
             return

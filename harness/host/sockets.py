@@ -1,7 +1,7 @@
 """Reads the byte counters of a load generator's sockets with sock_diag(7).
 
 The kernel returns ``struct tcp_info`` for each socket. The number of responses is the sum of ``tcpi_bytes_received``
-divided by the size of a response. Requests are counted in the same way from ``tcpi_bytes_acked``.
+divided by the size of a response. The number of requests follows from ``tcpi_bytes_acked`` in the same way.
 
 ``toolset/meter`` copies this module into its image, which has no third-party packages.
 """
@@ -17,13 +17,13 @@ NLM_F_REQUEST_DUMP = 0x001 | 0x300
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 INET_DIAG_INFO = 2
 TCP_ESTABLISHED = 1
-# Offset of bytes_acked in struct tcp_info, after 8 bytes of flags, 24 u32 and two pacing rates. bytes_received follows.
+# Offset of bytes_acked in struct tcp_info. It follows 8 bytes of flags, 24 u32 and two pacing rates.
 BYTES_ACKED = 120
 DIAG_MESSAGE = 72  # size of struct inet_diag_msg
 HEADER = struct.Struct("=LHHLL")
 ATTRIBUTE = struct.Struct("=HH")
 COUNTERS = struct.Struct("=QQ")  # bytes acknowledged, bytes received
-# Codes of the kernel filter's instructions "at least" and "at most", for destination ports (False) or source ports.
+# Opcodes of the kernel filter for "at least" and "at most". The key is True for source ports.
 COMPARISON_CODES = {False: (4, 5), True: (2, 3)}
 
 
@@ -39,15 +39,15 @@ class SocketCounters:
 class SocketMeter:
     """A meter for TCP connections to a port. If ``served`` is set, this machine is the server, otherwise the client.
 
-    Closed connections count with their last values. Port 0 is never metered.
+    The sums include the last values of closed connections. For port 0, nothing is metered.
     """
 
     def __init__(self, port: int, *, served: bool = False) -> None:
         self.port, self.served = port, served
-        self._bytes: dict[bytes, tuple[int, int]] = {}  # socket cookie -> bytes that the client sent and received
+        self._bytes: dict[bytes, tuple[int, int]] = {}  # socket cookie -> (bytes sent, bytes received) by the client
         self._netlink: socket.socket | None = None
         if not port:
-            return  # nothing can be metered
+            return  # nothing to meter
         with contextlib.suppress(OSError, AttributeError):
             self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
             self._netlink.settimeout(1.0)
@@ -69,8 +69,8 @@ class SocketMeter:
 
     def _dump(self, netlink: socket.socket, family: int) -> int:
         """Update the counters for an address family. Return the number of established connections."""
-        # struct inet_diag_req_v2: family, protocol, extensions, padding, states, and the id: ports, addresses,
-        # interface, cookie. A dump ignores the port in the id. The attached bytecode therefore filters by port.
+        # struct inet_diag_req_v2 has the fields family, protocol, extensions, padding, states and id. The id consists
+        # of ports, addresses, interface and cookie. A dump ignores its ports, so the bytecode selects the port.
         identity = struct.pack(">HH", 0, 0) + bytes(32) + struct.pack("=L", 0) + b"\xff" * 8
         request = struct.pack("=BBBBL", family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, 1 << TCP_ESTABLISHED)
         payload = request + identity + _port_filter(self.port, COMPARISON_CODES[self.served])
@@ -87,7 +87,7 @@ class SocketMeter:
                     raise OSError("sock_diag refused the request")
                 if counters := _byte_counters(data, offset + 16, offset + length):
                     cookie, acknowledged, received = counters
-                    sent = max(0, acknowledged - 1)  # do not count the client's SYN, which the kernel counts as a byte
+                    sent = max(0, acknowledged - 1)  # the kernel counts the client's SYN as a byte
                     self._bytes[cookie] = (received, acknowledged) if self.served else (sent, received)
                     established += 1
                 offset += (length + 3) & ~3
@@ -102,8 +102,8 @@ class SocketMeter:
 def _port_filter(port: int, codes: tuple[int, int]) -> bytes:
     """Return a kernel filter (INET_DIAG_REQ_BYTECODE) that accepts only the sockets of a port.
 
-    An instruction consists of a code and two jump offsets, for true and false. A jump to four bytes beyond the end
-    rejects the socket.
+    Each instruction has an opcode and two jump offsets, one for true and one for false. A jump to four bytes past the
+    end rejects the socket.
     """
     (at_least, at_most), no_op = codes, 0
     code = struct.pack("=BBH", at_least, 8, 20) + struct.pack("=BBH", no_op, 0, port)
@@ -112,7 +112,7 @@ def _port_filter(port: int, codes: tuple[int, int]) -> bytes:
 
 
 def _byte_counters(data: bytes, start: int, end: int) -> tuple[bytes, int, int] | None:
-    """Return cookie, acknowledged bytes and received bytes of an inet_diag_msg, or None if the kernel is too old."""
+    """Return (cookie, bytes acknowledged, bytes received) of a socket, or None if the kernel is too old."""
     cookie = data[start + 44 : start + 52]
     offset = start + DIAG_MESSAGE
     while offset + 4 <= end:

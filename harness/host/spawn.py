@@ -25,17 +25,17 @@ from harness.host import child_setup, environment, guardian, ownership
 DEVNULL, PIPE, STDOUT = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
 IMPORT_FOLDER = Path(harness.__file__).resolve().parent.parent  # the guardian imports tfb's modules from here
 LEDGER_FILE = "descendants"  # file in the guardian's scratch folder with pid and start time of each descendant
-END_SECONDS = 5.0  # time limit for the guardian to report an exit status, or to exit
-# Default working directory, in which only root can place files. In other folders, files could make Cargo, rustup and
-# version managers run programs.
+END_SECONDS = 5.0  # how long to wait for the guardian to report an exit status or to exit
+# Default working directory, in which only root can create files. Elsewhere, a file could make Cargo, rustup or
+# a version manager run a program.
 NEUTRAL_FOLDER = Path("/")
 _request_lock = threading.Lock()
-_current: list["_Guardian"] = []  # the running guardian, or empty
+_current: list["_Guardian"] = []  # contains the guardian while it is running
 
 
 @dataclass(frozen=True, kw_only=True)
 class Enclosure:
-    """The folders that a program may write to. All other folders are read-only.
+    """The folders that a program may write to. It can only read all other folders.
 
     ``child_setup.enter_mount_namespace`` describes the fields.
     """
@@ -75,19 +75,19 @@ class Account:
     name: str
     uid: int
     gid: int
-    rights: tuple[str, ...] = ()  # kernel names of the capabilities that the started program keeps
-    # Whether a single server uses the account. When the server stops, all processes of the account are killed.
+    rights: tuple[str, ...] = ()  # capabilities that programs keep, by their kernel names
+    # Whether only one server uses the account. If so, tfb kills all of the account's processes when the server stops.
     alone: bool = False
     enclosure: Enclosure | None = None
-    temporary: PrivateTemporary | None = None  # only if tfb is root
+    temporary: PrivateTemporary | None = None  # requires root
     replaced: ReplacedFolder | None = None  # requires enclosure or temporary
-    isolated: bool = False  # whether all programs of the account are isolated as ``SpawnRequest`` describes
+    isolated: bool = False  # whether to isolate all programs of the account, as in ``SpawnRequest``
     open_files: tuple[int, int] | None = None  # soft and hard limits on open files; None: tfb's limits
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpawnRequest:
-    """A program to start. If it is ``isolated``, it can trace and signal only processes that it has started."""
+    """A program to start. An ``isolated`` program can trace and signal only processes that it has started."""
 
     command: Sequence[str]
     env: Mapping[str, str]
@@ -108,12 +108,12 @@ class Spawned:
         self._lock = threading.RLock()  # reentrant, because a signal handler may poll while this thread polls
 
     def poll(self) -> int | None:
-        """Return the exit status (negative: number of the signal), or None while the program is running."""
+        """Return the exit status, or None while the program is running. The status -N means that signal N killed it."""
         with self._lock:
             if self._status is None and self._report >= 0 and select.select([self._report], [], [], 0)[0]:
                 line = os.read(self._report, 100)
                 self._status = int(line[1:]) if line else self._own_status()
-                if line:  # close the pipe, so that the guardian reaps the zombie
+                if line:  # closing the pipe makes the guardian reap the zombie
                     os.close(self._report)
                     self._report = -1
             return self._status
@@ -131,7 +131,7 @@ class Spawned:
         if self.poll() is None:
             exited = select.select([self._pidfd], [], [], max(0.0, seconds))[0]  # readable after the program has exited
             if exited and (report := self._report) >= 0:
-                select.select([report], [], [], END_SECONDS)  # the guardian reports the status shortly afterwards
+                select.select([report], [], [], END_SECONDS)  # wait for the guardian to report the status
         return self.poll()
 
     def send_signal(self, number: signal.Signals) -> None:
@@ -148,12 +148,12 @@ class Spawned:
                     os.close(descriptor)
             self._report = self._pidfd = -1
         if self.stdin:
-            with contextlib.suppress(OSError):  # the program may have exited without reading the last line
+            with contextlib.suppress(OSError):  # the program may have exited before reading all input
                 self.stdin.close()
 
 
 class _Guardian:
-    """The running guardian: the process, and the socket for requests."""
+    """The running guardian, with its process and the socket for requests."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"{ownership.SCRATCH_PREFIX}guardian-"))
@@ -166,8 +166,8 @@ class _Guardian:
             str(IMPORT_FOLDER),
         ]
         with guardian_end:
-            # The guardian stays in tfb's session, because tfb regards processes in other sessions as children. A
-            # separate process group prevents Ctrl-C from reaching the guardian.
+            # The guardian stays in tfb's session, because tfb treats adopted processes in other sessions as orphans of
+            # children. In its own process group, it does not receive Ctrl-C.
             self.process = subprocess.Popen(  # noqa: S603 - the guardian starts all other programs
                 [sys.executable, "-I", "-S", "-B", "-X", "utf8", guardian.__file__, *arguments],
                 cwd="/",
@@ -181,7 +181,7 @@ class _Guardian:
         self.socket = own_end
 
     def close(self) -> None:
-        """Tell the guardian that tfb exits normally, and wait until the guardian exits."""
+        """Tell the guardian that tfb is exiting normally, and wait for the guardian to exit."""
         with contextlib.suppress(OSError):
             self.socket.sendall(_framed(guardian.GOODBYE))
         self.socket.close()
@@ -202,7 +202,7 @@ def guardian_pid() -> int | None:
 
 
 def end_guardian() -> None:
-    """End the guardian. The caller must have stopped all children."""
+    """Make the guardian exit. The caller must have stopped all children."""
     with _request_lock:
         while _current:
             _current.pop().close()
@@ -233,7 +233,7 @@ def spawn(
             passed.close()
             line = _line(report)
             pid = _pid(line)
-            # Until poll() or close(), a program that exits stays a zombie, so its pid cannot be reused.
+            # Until poll() or close() is called, an exited program stays a zombie, so its pid cannot be reused.
             return Spawned(pid=pid, stdin=own_in, stdout=own_out, report=report, pidfd=os.pidfd_open(pid))
         except OSError:
             os.close(report)
@@ -243,7 +243,7 @@ def spawn(
 
 
 def kill_account_processes(uid: int) -> None:
-    """Kill all processes of an account that only a single server has used."""
+    """Kill all processes of an account that only one server uses."""
     report, writer = os.pipe()
     request = _framed(json.dumps({"kill_account": uid}).encode("ascii"))
     try:
@@ -251,7 +251,7 @@ def kill_account_processes(uid: int) -> None:
             _send(_running_guardian().socket, request, [writer])
     finally:
         os.close(writer)
-    select.select([report], [], [], END_SECONDS)  # readable when the guardian has closed the pipe
+    select.select([report], [], [], END_SECONDS)  # wait until the guardian has closed the pipe
     os.close(report)
 
 
@@ -262,7 +262,7 @@ def _send(control: socket.socket, request: bytes, files: Sequence[int]) -> None:
 
 
 def _line(pipe: int) -> bytes:
-    """Read the guardian's first line byte by byte, because the exit status may follow it immediately."""
+    """Read the first line of the guardian's report byte by byte, because the exit status may follow immediately."""
     line = bytearray()
     while not line.endswith(b"\n"):
         byte = os.read(pipe, 1)
@@ -275,7 +275,7 @@ def _line(pipe: int) -> bytes:
 def _pid(line: bytes) -> int:
     """Parse the pid that the guardian reports. Raises OSError if the program did not start."""
     if not line:
-        raise OSError(errno.ECHILD, "the guardian, which starts tfb's children, was killed: run again")
+        raise OSError(errno.ECHILD, "the guardian, which starts tfb's children, was killed: run tfb again")
     if line[:1] != b"P":
         raise OSError(int(line[1:]), os.strerror(int(line[1:])))
     return int(line[1:])
@@ -344,7 +344,7 @@ def _text(argument: str) -> str:
 
 
 def _stream(stream: IO[bytes] | int, passed: contextlib.ExitStack, *, write: bool) -> tuple[IO[bytes] | None, int]:
-    """Return tfb's end of a stream (None unless the stream is a pipe), and the descriptor to pass to the program."""
+    """Return (tfb's end, the program's descriptor) of a stream. tfb's end is None unless the stream is a pipe."""
     if stream == DEVNULL:
         null = os.open(os.devnull, os.O_RDWR)
         passed.callback(os.close, null)

@@ -1,4 +1,4 @@
-"""Connects to a server's Unix socket, and rejects sockets of other processes.
+"""Connects to a server's Unix socket, and rejects sockets that belong to other processes.
 
 A hostile server could replace its socket file at any time, for example with a link to the container engine's socket.
 For each connection, tfb therefore opens the file, connects through the open descriptor, and checks two conditions:
@@ -25,12 +25,12 @@ from pathlib import Path
 from harness.errors import LoadError, StartError
 from harness.records import confined
 
-CONNECT_SECONDS = 10.0  # same time limit as in loadgen
+CONNECT_SECONDS = 10.0  # as in loadgen
 CREDENTIALS = struct.Struct("iII")  # struct ucred of unix(7): pid, uid, gid
-REFUSED = (errno.ELOOP, errno.EINVAL, errno.ENOTDIR)  # errors for links and for files that are not sockets
+REFUSED = (errno.ELOOP, errno.EINVAL, errno.ENOTDIR)  # a link in the path, or not a socket
 EXPECTED = (
-    "tfb connects only to a socket on which a process of this server listens, without links in the path. Let the "
-    "server itself create the socket file that service.listen names"
+    "tfb connects only to a socket that this server itself created, at a path without links. Let the server create the "
+    "socket file that service.listen names"
 )
 
 
@@ -41,11 +41,11 @@ class UnixSocket:
         self.path = folder / name
         self._folder, self._name, self._is_own = folder, name, is_own
         self._checking = threading.Lock()
-        self._checked = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)  # initially /dev/null, then the last checked file
+        self._checked = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)  # last file that passed; at first /dev/null
         weakref.finalize(self, os.close, self._checked)
 
     def connect(self, seconds: float) -> socket.socket:
-        """Return a connection with a time limit. Raises StartError if the socket is not the server's."""
+        """Return a connection with a timeout. Raises StartError if the socket does not belong to the server."""
         with self._opened() as file:
             connection = _connect(f"/proc/self/fd/{file}", seconds)
             try:
@@ -56,14 +56,14 @@ class UnixSocket:
             return connection
 
     def checked_path(self) -> str:
-        """Return a path to the server's socket file that the server cannot redirect. Raises StartError or LoadError."""
+        """Return a path to the checked file, even if the server replaces it. Raises StartError or LoadError."""
         try:
             with self._opened() as file:
                 checked = os.path.sameopenfile(self._checked, file)
             if not checked:  # connect only if necessary, because servers log connections without requests as errors
                 self.connect(CONNECT_SECONDS).close()
         except OSError as error:
-            message = f"tfb cannot connect to {self.path}: {error}: expected a running server. Read the server's log"
+            message = f"tfb cannot connect to {self.path}: {error}. Read the server's log: it may have exited"
             raise LoadError(message) from error
         return f"/proc/{os.getpid()}/fd/{self._checked}"
 
@@ -79,7 +79,7 @@ class UnixSocket:
             raise
 
     def _check(self, connection: socket.socket, file: int) -> None:
-        """Raise StartError if a different process listens. Do not repeat the check for the same file."""
+        """Raise StartError if a different process is listening. Skip the check if this file has already passed it."""
         with self._checking:
             if os.path.sameopenfile(self._checked, file):
                 return
@@ -91,7 +91,7 @@ class UnixSocket:
 
 
 def _connect(path: str, seconds: float) -> socket.socket:
-    """Return a connection to a Unix socket. While the socket's queue is full, wait, as the kernel does for TCP."""
+    """Return a connection to a Unix socket. If its queue is full, wait, as the kernel does for TCP."""
     connection, deadline = socket.socket(socket.AF_UNIX), time.monotonic() + seconds
     connection.settimeout(seconds)
     try:

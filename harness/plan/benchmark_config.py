@@ -43,7 +43,7 @@ def require_short(name: str) -> str:
 
 ConfigName = Annotated[str, Field(pattern=NAME.pattern, description=NAME_DESCRIPTION), AfterValidator(require_short)]
 ConfigText = Annotated[str, Field(max_length=4000), AfterValidator(require_printable)]
-# No check for NUL and invalid Unicode is needed, because the reader rejects files that contain them.
+# NUL and invalid Unicode need no check here, because the reader rejects files that contain them.
 CommandWord = Annotated[str, Field(max_length=1 << 16)]
 URL_DESCRIPTION = "a path that starts with / and contains no spaces, such as /json"
 Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000, description=URL_DESCRIPTION)]

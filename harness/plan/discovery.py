@@ -16,7 +16,7 @@ from harness.plan.lenient import parse_leniently
 from harness.plan.suggestions import name_file_in_errors, suggest
 from harness.records import safe_read
 
-MAX_CONFIG_BYTES = 1 << 20  # TechEmpower's longest configuration has 30 KiB
+MAX_CONFIG_BYTES = 1 << 20  # TechEmpower's largest configuration has 30 KiB
 TOO_DEEP = "is one level too deep; move the folder to <Language>/<name>/"
 FolderProblemKind = Literal["problem", "warning", "misplaced"]
 
@@ -58,7 +58,7 @@ def missing_config_problems(folder: Path) -> Iterator[FolderProblem]:
         for path in sorted(folder.glob(f"*/{CONFIG_FILE}")):
             yield folder_problem("misplaced", path.parent, TOO_DEEP, folder)
     similar = [path.name for path in sorted(folder.glob("*.json")) if _letters(path.name) == _letters(CONFIG_FILE)]
-    advice = f"rename {similar[0]}" if similar else f"create it ({PROGRAM} new creates a folder with one)"
+    advice = f"rename {similar[0]}" if similar else f"create it, or create a new folder with {PROGRAM} new"
     yield folder_problem("misplaced", folder, f"does not exist; {advice}")
 
 
@@ -68,7 +68,7 @@ def _letters(name: str) -> str:
 
 
 def _names(path: Path) -> frozenset[str]:
-    """Return the lower-case names by which a user may refer to a configuration. The file may be broken."""
+    """Return the names, in lower case, by which a user may refer to a folder. Its configuration may be broken."""
     names = {path.parent.name, "/".join(path.parts[-3:-1])}
     with contextlib.suppress(OSError):
         # A UTF-16 file that is decoded as UTF-8 contains NUL characters.
@@ -207,7 +207,7 @@ def read_config(path: Path, *, lenient: bool = False) -> tuple[tuple[Implementat
             folder=path.parent,
             maintainers=config.maintainers,
             entry=entry,
-            # Antipatterns violate tfb's rules on purpose. TechEmpower's rules only warn about these violations.
+            # Antipatterns violate tfb's rules on purpose. TechEmpower's rules only warn about such violations.
             rules="techempower" if lenient or ANTIPATTERN_TAG in entry.tags else "tfb",
         )
         for tests in config.tests
@@ -265,7 +265,7 @@ def select_implementations(scan: ScanResult, selection: Selection) -> tuple[Impl
     _require_known(scan, "--test-dir: ", folders, {_relative_folder(i) for i in implementations} | known_languages)
     _require_known(scan, "--tag: ", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
 
-    core = {i.name for i in implementations if i.is_core} or {*by_name}  # if no implementation has the tag, use all
+    core = {i.name for i in implementations if i.is_core} or {*by_name}  # without core implementations, use all
     selects_core = "run" in selection.test or not (selection.test or languages or folders or tags)
 
     def is_selected(i: Implementation) -> bool:
@@ -296,7 +296,7 @@ def require_selected_valid(scan: ScanResult, selection: Selection) -> None:
     if problems := scan.problems_of(selected_folders):
         messages = [str(each).removesuffix(", ignored") for each in problems]
         if any(each.kind == "warning" for each in problems):
-            messages.append("correct or remove these keys: tfb ignores invalid keys only in folders that no flag names")
+            messages.append("correct or remove these keys: tfb ignores them only in folders that you do not name")
         raise ConfigError("\n".join(messages))
     for name in unknown_names:
         members = [
@@ -332,7 +332,7 @@ def _folder(path: str) -> str:
 
 
 def _require_known(scan: ScanResult, flag: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Raise UsageError for the first unknown name. The message lists broken files, which may define the name."""
+    """Raise UsageError for the first unknown name. The message also lists broken files, which may define it."""
     for name in sorted(names):
         if name in known:
             continue

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from harness.records import safe_read
 
-# [ \t] instead of \s, because \s takes quadratic time for a file with many empty lines.
+# With \s instead of [ \t], a search would take quadratic time in a file with many empty lines.
 FROM = re.compile(
     r"^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*(\S+)(?:[ \t]+AS[ \t]+(\S+))?[ \t\r]*$", re.IGNORECASE | re.MULTILINE
 )
 ARG = re.compile(r"^[ \t]*ARG[ \t]+(\w+)=(\S+)", re.IGNORECASE | re.MULTILINE)
 COPYING = ("COPY", "RUN", "ADD")
-MAX_IMAGE_NAME = 1000  # characters; without a limit, an ARG that repeats another ARG could grow exponentially
+MAX_IMAGE_NAME = 1000  # characters; otherwise, ARGs that repeat earlier ARGs could grow exponentially
 
 
 def base_images(text: str) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def _source_images(text: str) -> Iterator[str]:
 
 
 def _substitute(word: str, arguments: dict[str, str]) -> str:
-    """Replace ``$NAME``, ``${NAME}`` and ``${NAME:-default}``. Truncate the result to ``MAX_IMAGE_NAME``."""
+    """Replace ``$NAME``, ``${NAME}`` and ``${NAME:-default}`` by values. Truncate the result to ``MAX_IMAGE_NAME``."""
 
     def value(match: re.Match[str]) -> str:
         return arguments.get(match[1] or match[3]) or match[2] or ""
@@ -63,7 +63,7 @@ def _substitute(word: str, arguments: dict[str, str]) -> str:
     return re.sub(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))", value, word[:MAX_IMAGE_NAME]).strip("\"'")[:MAX_IMAGE_NAME]
 
 
-# ---- the image that a Dockerfile describes ---------------------------------------------------------------------------
+# ---- properties of the resulting image -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class ImageRecipe:
 
     command: tuple[str, ...] = ()  # ENTRYPOINT and CMD; empty if inherited from the base image
     user: str | None = None  # last USER; None if inherited from the base image
-    source_paths: tuple[str, ...] = ()  # paths in the build context, as written
+    source_paths: tuple[str, ...] = ()  # paths in the build context, as written in COPY and ADD
 
 
 def parse_instructions(text: str) -> list[tuple[str, str]]:

@@ -32,7 +32,8 @@ class Host:
     reached_by: Literal["here", "ssh", "context"]
     name: str  # [user@]name for ssh, or the name of the context
     port: int | None = None
-    address: str | None = None  # address for the other machines; None to look up the name in the ssh configuration
+    # Address at which other machines reach this host. None: resolve ``name`` with the ssh configuration.
+    address: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +96,8 @@ def parse_database(text: str) -> Host | ExistingDatabase:
 def hosts_from_flags(server: str | None, database: str | None, clients: tuple[str, ...]) -> Hosts:
     """Return the machines named by flags. A role without a flag uses this machine.
 
-    Raises UsageError if a client is named twice, or if a remote machine would need this machine's loopback address.
+    Raises UsageError if a client is named twice, or if a remote machine would have to reach this machine at a
+    loopback address.
     """
     hosts = Hosts(
         server=parse_host(server, "--server-host") if server else HERE,
@@ -104,7 +106,7 @@ def hosts_from_flags(server: str | None, database: str | None, clients: tuple[st
     )
     if len(set(hosts.clients)) < len(hosts.clients):
         raise UsageError(
-            "--client-host: a machine is named twice; name each client once, because clients share the connections"
+            "--client-host: a machine is named twice; name each client once, because the clients divide the connections"
         )
     if HERE in hosts.machines and hosts.uses_remote_machines:
         raise UsageError(

@@ -31,12 +31,12 @@ class Implementation:
     entry: TestEntry
     rules: Rules = "tfb"  # rule set for verification
     allowed: tuple[str, ...] = ()  # privileges that the user granted to the container
-    # Request that tests whether the server is ready. If it is None, tfb sends GET to the first test type's path.
+    # Request that tests whether the server is ready. None: send GET to the first test type's path.
     ready_request: PreparedRequest | None = None
-    ready_statuses: Collection[int] = (200,)  # response statuses that mean ready
+    ready_statuses: Collection[int] = (200,)  # response statuses of a server that is ready
     start_seconds: float | None = None  # time limit for the start; None for the default
     requests: Mapping[str, TestType] = field(default_factory=dict)  # a service's declared requests, by name
-    selected: tuple[str, ...] | None = None  # test types that the run measures, if declared; None for all
+    selected: tuple[str, ...] | None = None  # test types to measure; None for all declared test types
 
     @property
     def is_service(self) -> bool:
@@ -50,7 +50,7 @@ class Implementation:
 
     @property
     def selected_types(self) -> tuple[TestType, ...]:
-        """The declared test types that the run measures."""
+        """The declared test types that are selected for measurement."""
         return tuple(t for name, t in self.test_types.items() if self.selected is None or name in self.selected)
 
     @cached_property
@@ -63,7 +63,7 @@ class Implementation:
 
     @property
     def ready_path(self) -> str:
-        """Path for readiness checks. If requests specify a number of rows, the path requests a single row."""
+        """Path for readiness checks. If the test type's requests specify a number of rows, request a single row."""
         if self.ready_request:
             return self.ready_request.target
         name, url = next(iter(self.urls.items()))
@@ -112,7 +112,7 @@ class Implementation:
 
     @property
     def digest(self) -> str:
-        """Hash of all keys in the configuration. A run can be resumed only with the same hash."""
+        """Hash of all keys in the configuration. A run can be resumed only if the hash is unchanged."""
         config = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
         return hashlib.sha256(config.encode()).hexdigest()[:16]
 

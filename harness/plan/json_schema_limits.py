@@ -1,7 +1,7 @@
-"""Limits on JSON Schemas in configurations: size, keywords, regular expressions and references.
+"""Checks the JSON Schemas in configuration files: size, keywords, regular expressions and references.
 
-Even within these limits, validating a document can take a long time. ``harness.verify.response_schemas`` therefore
-validates responses in a separate process.
+Validating a document against an accepted schema can still take a long time. ``harness.verify.response_schemas``
+therefore validates responses in a separate process.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 Schema = Mapping[str, Any]
 
-MAX_VALUES = 20_000  # values in a schema
-MAX_DEPTH = 100  # levels of nested objects and arrays
+MAX_VALUES = 20_000  # maximum number of values in a schema
+MAX_DEPTH = 100  # maximum number of nested objects and arrays
 MAX_MIXED_ENTRIES = 1_000  # a longer array must contain only strings or only numbers
-MAX_PATTERN = 2_000  # characters of a regular expression
+MAX_PATTERN = 2_000  # maximum length of a regular expression
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 # Keywords whose subschemas validate the same value as the schema itself.
 IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
@@ -37,7 +37,7 @@ def check_schema(schema: Schema) -> None:
 
 
 def schema_validator(schema: Schema) -> "Validator":
-    """Return a validator for a schema. Raises ConfigError as ``check_schema`` does."""
+    """Return a validator for a schema. Raises ConfigError if ``check_schema`` rejects the schema."""
     from referencing import Registry
 
     check_schema(schema)
@@ -64,7 +64,7 @@ def _dialect(schema: Schema) -> "type[Validator]":
 
 
 def _require_bounded(schema: object) -> None:
-    """Raise ConfigError if a schema is too large to check."""
+    """Raise ConfigError if a schema contains too many values, levels, or array entries of different types."""
     stack: list[tuple[object, int]] = [(schema, 1)]
     values = 0
     while stack:
@@ -76,10 +76,11 @@ def _require_bounded(schema: object) -> None:
         if not isinstance(children, list | tuple):
             continue
         if values + len(stack) + len(children) > MAX_VALUES:
-            raise ConfigError(f"contains more than {MAX_VALUES:,} values: divide the schema among several requests")
+            raise ConfigError(f"contains more than {MAX_VALUES:,} values: split the schema among several requests")
         if isinstance(value, list) and len(value) > MAX_MIXED_ENTRIES and not _comparable(value):
             raise ConfigError(
-                f"an array has more than {MAX_MIXED_ENTRIES:,} entries of different types: use only strings or numbers"
+                f"an array has more than {MAX_MIXED_ENTRIES:,} entries of different types: "
+                "use only strings, or only numbers"
             )
         stack += [(child, depth + 1) for child in children]
 
@@ -107,7 +108,7 @@ def _require_valid(schema: Schema) -> None:
 
 
 class _SchemaWalker:
-    """A walk that visits every subschema and every referenced schema once."""
+    """A walker that visits each subschema and each referenced schema once."""
 
     def __init__(self, schema: Schema) -> None:
         from referencing.jsonschema import specification_with
@@ -167,7 +168,7 @@ class _SchemaWalker:
         return str(_dialect(self.root.contents).META_SCHEMA["$schema"])
 
     def _require_finite(self, root: object) -> None:
-        """Raise ConfigError if a cycle of references never descends into the value, so validation would never end."""
+        """Raise ConfigError if schemas for the same value form a cycle of references: validation would never end."""
         checked: set[int] = set()
         for start in [id(root), *self.in_place]:
             path: dict[int, Iterator[object]] = {start: iter(self.in_place.get(start, ()))}

@@ -1,7 +1,7 @@
 """Reads a benchmark_config.json from TechEmpower's tree and ignores invalid keys with a warning.
 
 TechEmpower's toolset ignores unknown keys, and several hundred folders rely on that. A file with a ``local`` block was
-written for tfb, so each invalid key or value in it is an error.
+written for tfb, so every invalid key or value in the file is an error.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def parse_leniently(document: object, *, folder: str, language: str) -> tuple[Be
     problems = []
     for variant, raw in entries:
         if not NAME.fullmatch(variant):
-            problems.append(f"tests.{variant!r:.80}: invalid name: start with a letter or digit, and use no /")
+            problems.append(f"tests.{variant!r:.80}: invalid name: start with a letter or digit, and do not use /")
         elif variant in tests:
             problems.append(f"tests.{variant}: is defined twice; tfb uses the first definition")
         else:
@@ -56,9 +56,9 @@ def parse_leniently(document: object, *, folder: str, language: str) -> tuple[Be
 def _validate_leniently(
     model: type[Model], raw: object, defaults: Mapping[str, str], strict_path: str | None
 ) -> tuple[Model, list[str]]:
-    """Validate an object. Return the model and a warning for each ignored key. ``defaults`` replace missing keys.
+    """Validate an object. Return the model and a warning for each ignored key. ``defaults`` supplies missing keys.
 
-    ``strict_path`` is the object's path in the file. If it is given, an invalid key raises ConfigError.
+    If the object's path in the file is given as ``strict_path``, an invalid key raises ConfigError instead.
     """
     if not isinstance(raw, dict):
         raise ConfigError(f"{strict_path + ': ' if strict_path else ''}must be an object (found {raw!r:.40})")
@@ -72,7 +72,7 @@ def _validate_leniently(
         except ValidationError as error:
             before = len(warnings)
             for violation in error.errors():
-                # The validator of ``urls`` reports no location.
+                # Errors from the validator of ``urls`` have no location.
                 location = [str(part) for part in violation["loc"]] or ["urls"]
                 key = location[-1] if location[0] == "urls" else location[0]
                 explanation = explain_violation(violation, json_schema())

@@ -8,7 +8,7 @@ from harness.plan.plan import Candidate, Plan, headline_load
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.run_info import Part
 
-START_AND_STOP_SECONDS = 8.0  # approximate time per process, without trials
+START_AND_STOP_SECONDS = 8.0  # approximate time to start and stop a process
 MAX_PARTS = 1000
 
 
@@ -33,11 +33,12 @@ def restrict_to_part(plan: Plan, number: int, count: int, baseline: str) -> Plan
     if len(others) < count:
         raise UsageError(
             f"--part {number}/{count}: the selection has {len(others)} implementations besides the baseline "
-            f"{baseline}, and every part needs one. Use at most {len(others)} parts, or select more implementations"
+            f"{baseline}, and every part needs at least one. Use at most {len(others)} parts, or select more "
+            "implementations"
         )
     seconds = {each.implementation: expected_seconds(plan, each) for each in others}
     parts: list[list[str]] = [[] for _ in range(count)]
-    for name in sorted(seconds, key=lambda name: (-seconds[name], name)):  # longest first, into the shortest part
+    for name in sorted(seconds, key=lambda name: (-seconds[name], name)):  # longest first, each to the shortest part
         min(parts, key=lambda part: sum(seconds[each] for each in part)).append(name)
     chosen = {baseline, *parts[number - 1]}
     return replace(
@@ -48,7 +49,7 @@ def restrict_to_part(plan: Plan, number: int, count: int, baseline: str) -> Plan
 
 
 def expected_seconds(plan: Plan, candidate: Candidate) -> float:
-    """Return the expected seconds that a process takes. Omit test types that only some machines can measure."""
+    """Return how many seconds a process will probably take. Omit test types that only some machines can measure."""
     limits = plan.profile.warm_up
     warm_up = limits.jit_cap_seconds if candidate.jit else limits.cap_seconds
     return START_AND_STOP_SECONDS + sum(

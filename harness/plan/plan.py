@@ -11,7 +11,7 @@ from harness.records.run_info import Part
 
 OTHER_LOAD_SECONDS = 1.0  # trial length for all loads except the headline load
 MAX_WITNESS_SECONDS = 4.0  # maximum duration of a witness trial
-# Assumed memory of a server that has not been measured yet. The key is True if the server uses a JIT compiler.
+# Assumed memory of a server without earlier measurements. The key is True if the server uses a JIT compiler.
 DEFAULT_MEMORY_BYTES = {True: 1024e6, False: 256e6}
 
 
@@ -32,17 +32,18 @@ class Plan:
     profile: Profile
     implementations: tuple[Implementation, ...] = ()
     problems: tuple[str, ...] = ()  # broken configuration files, and selections that cannot be measured
-    skipped: tuple[tuple[str, str], ...] = ()  # (selected implementation that cannot be measured, reason)
-    # Implementation -> resident bytes, as measured in an earlier run.
+    # (implementation, reason) pairs of selected implementations that cannot be measured.
+    skipped: tuple[tuple[str, str], ...] = ()
+    # Implementation -> peak resident bytes in earlier runs.
     memory_sizes: Mapping[str, float] = field(default_factory=dict)
-    memory_limit: float = float("inf")  # bytes for all concurrent servers together
+    memory_limit: float = float("inf")  # maximum total memory of concurrent servers, in bytes
     side_by_side: bool = True
-    part: Part | None = None  # None: the whole selection
+    part: Part | None = None  # the part of the selection to measure; None for the whole selection
     reverse: bool = False  # measure implementations in reverse alphabetical order instead of random order
 
     @property
     def cells(self) -> int:
-        """Number of cells."""
+        """The number of cells in the plan."""
         return sum(len(loads) for candidate in self.candidates for loads in candidate.test_types.values())
 
     def candidate(self, implementation: str) -> Candidate:
@@ -62,7 +63,7 @@ class Plan:
 
     @property
     def witness_seconds(self) -> float:
-        """Length of a witness trial in seconds."""
+        """The length of a witness trial in seconds."""
         return min(self.profile.duration_seconds, MAX_WITNESS_SECONDS)
 
 
@@ -72,9 +73,9 @@ def headline_load(loads: Sequence[Load]) -> Load:
 
 
 def concurrent_groups(plan: Plan, seed: int, exclusive: frozenset[str] = frozenset()) -> list[list[Candidate]]:
-    """Group candidates whose servers fit into memory together. The order is random unless the plan fixes it.
+    """Group candidates whose servers fit into memory at the same time, in random order unless the plan fixes it.
 
-    Each implementation in ``exclusive`` gets a separate group at the front of the list.
+    Each implementation in ``exclusive`` forms a group of its own at the front of the list.
     """
     order = sorted(plan.candidates, key=lambda candidate: candidate.implementation, reverse=plan.reverse)
     if not plan.reverse and plan.profile.design != "techempower":

@@ -53,7 +53,7 @@ class LoadLevels(ConfigSection):
 
 
 class WarmUpLimits(ConfigSection):
-    """Limits of a warm-up. ``harness.experiment.warm_up`` documents when a server counts as warm."""
+    """Limits on a warm-up. ``harness.experiment.warm_up`` defines when a server is warm."""
 
     # Windows per span. A server is warm when CPU time per request no longer declines from one span to the next.
     span: int = Field(default=7, ge=1, le=1000)
@@ -64,9 +64,9 @@ class WarmUpLimits(ConfigSection):
 class ProcessLimits(ConfigSection):
     """Number of processes per implementation, and the rule for stopping early."""
 
-    minimum: PositiveCount = 2  # number of processes before the stopping rule applies
-    maximum: PositiveCount = 2  # number of processes after which a run always stops
-    looks: tuple[PositiveCount, ...] = ()  # numbers of processes after which to apply the stopping rule
+    minimum: PositiveCount = 2  # number of processes to measure before the stopping rule applies
+    maximum: PositiveCount = 2  # maximum number of processes
+    looks: tuple[PositiveCount, ...] = ()  # process counts at which to apply the stopping rule
     # A comparison is precise enough if its interval's relative half-width is at most this value. A run stops early when
     # every comparison is decided or precise enough.
     half_width: float = Field(default=0.025, gt=0, lt=10)
@@ -86,7 +86,7 @@ class InterleavedSettings(ConfigSection):
     time_seconds: Annotated[float, Field(gt=0, le=30 * 86_400)] | None = None
     rounds: PositiveCount | None = None  # rounds per process; None for as many as fit into the time limit
     every_load: bool = False  # whether each round visits all loads; otherwise, rounds repeat only the headline load
-    witness: bool = True  # whether to repeat headline loads in the first process with a second load generator
+    witness: bool = True  # whether to repeat the first process's headline loads with a second load generator
 
 
 class OpenLoopSettings(ConfigSection):
@@ -94,16 +94,16 @@ class OpenLoopSettings(ConfigSection):
 
     goal: LatencyGoal = LatencyGoal()  # latency goal that a rate must meet
     search_loads: int = Field(default=0, ge=0, le=1000)  # maximum number of loads in the capacity search; 0 disables it
-    rate_tolerance: Fraction = 0.01  # maximum share of due requests without a timely response
+    rate_tolerance: Fraction = 0.01  # maximum fraction of due requests without a response in time
     lag_share: float = Field(default=0.2, ge=0, le=100)  # maximum ratio of send lag p99 to latency p99
 
 
 class RateLoads(ConfigSection):
     """Loads at fixed rates in the design "search"."""
 
-    # Rates as shares of the process's closed-loop throughput, for example 0.5.
+    # Rates as fractions of the process's closed-loop throughput, for example 0.5.
     shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()
-    # Rates in requests/s for all implementations. Rates above 95 % of an implementation's throughput are skipped.
+    # Rates in requests/s, common to all implementations. tfb skips rates above 95 % of an implementation's throughput.
     common: tuple[Rate, ...] = ()
     seconds: TrialSeconds = 1.0  # trial duration in seconds
 
@@ -111,7 +111,7 @@ class RateLoads(ConfigSection):
 class ScenarioLoads(ConfigSection):
     """Scenario loads, in which customers arrive and each customer carries out a use case."""
 
-    # Factors by which the use cases' arrival rates are multiplied. The warm-up uses the middle factor.
+    # Load factors, which multiply the use cases' arrival rates. The warm-up uses the middle factor.
     factors: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field((8.0,), min_length=1, max_length=MAX_LOADS)
     seconds: TrialSeconds = 4.0  # trial duration in seconds
     # Latency goal for the ranked operation. Latency is measured from the time when a request is due.
@@ -136,8 +136,8 @@ class Profile(ConfigSection):
     open_loop: OpenLoopSettings = OpenLoopSettings()  # settings for rate-based loads
     rates: RateLoads = RateLoads()  # fixed rates for the design "search"
     orders: ScenarioLoads = ScenarioLoads()  # loads of test types with use cases, for example order
-    # Implementation that scores refer to. If it is not set or not selected, scores refer to the implementation with the
-    # most test types.
+    # Baseline, to which scores refer. If it is unset or not selected, tfb chooses the implementation with the most test
+    # types.
     reference: str | None = None
 
 
@@ -157,7 +157,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_toml(path: Path, model: type[Model], missing_message: str = "", **defaults: object) -> Model:
-    """Read a TOML file and validate it as a model. Raises ConfigError, which names the file and the key.
+    """Read a TOML file and validate it against a model. Raises a ConfigError that names the file and the key.
 
     ``missing_message`` is the error message for a missing file. ``defaults`` are values for missing keys.
     """

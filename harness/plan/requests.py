@@ -1,4 +1,4 @@
-"""A service's declared requests, with random values for placeholders, and the expected responses."""
+"""A service's declared requests: random values for their placeholders, and the expected responses."""
 
 import csv
 import io
@@ -50,7 +50,7 @@ SERVICE_FILE = "tfb.toml"
 MAX_REQUEST_FILE_BYTES = 16 << 20  # maximum size of a CSV file, a body or a schema in bytes
 MAX_TABLE_BYTES = 64 << 20  # maximum total bytes of a declared request's prepared bodies
 TOKEN = "{token}"  # noqa: S105 - placeholder for the login token in headers
-RESERVED_REQUEST_NAMES = ("all", WHOLE_SERVER, "load")  # flags and verdicts use these names for other purposes
+RESERVED_REQUEST_NAMES = ("all", WHOLE_SERVER, "load")  # names with other meanings in flags and verdicts
 # Headers that the load generator sets.
 GENERATOR_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
 
@@ -76,12 +76,12 @@ class RequestFiles:
 
 
 class ValueSource(ConfigSection):
-    """A placeholder's values: a list, a range, or a CSV column. Columns of one file are drawn from the same row."""
+    """A placeholder's values: a list, a range, or a CSV column. All columns of a file come from the same row."""
 
     list: tuple[Scalar, ...] = ()  # possible values
     range: tuple[ExactInteger, ExactInteger] | None = None  # smallest and largest integer, both inclusive
     csv: FileName | None = None  # CSV file whose first line contains the column names
-    column: str | None = None  # column of the CSV file; columns of the same file are drawn from the same row
+    column: str | None = None  # column of the CSV file; all columns of a file come from the same row
     number: bool = False  # whether to send the column's values as numbers instead of strings
 
     @model_validator(mode="after")
@@ -120,7 +120,7 @@ class Expect(ConfigSection):
     """The expected response. ``json`` and ``body`` may contain the request's placeholders."""
 
     status: int = Field(default=200, ge=200, le=599)  # expected status
-    # Expected media type. Its parameters, such as charset, are compared only if given here.
+    # Expected media type. Parameters such as charset are compared only if they are given here.
     content_type: str | None = None
     # JSON Schema for the body, or the name of a file that contains the schema.
     json_schema: dict[str, JsonValue] | FileName | None = None
@@ -144,7 +144,7 @@ class Expect(ConfigSection):
         return self.json_schema if isinstance(self.json_schema, dict) else {}
 
     def read(self, files: "RequestFiles", request: str) -> "Expect":
-        """Return a copy that contains the schema file's content. Raises ConfigError for an invalid schema."""
+        """Return a copy with the schema itself in place of its file name. Raises ConfigError for an invalid schema."""
         if self.json_schema is None:
             return self
         document: object = self.json_schema
@@ -162,7 +162,7 @@ class Expect(ConfigSection):
         except ConfigError as error:
             raise ConfigError(f"{key}: {error}") from error
         expect = self.model_copy(update={"json_schema": document})
-        _ = expect.schema_text  # fill the cache before copies are made
+        _ = expect.schema_text  # cache the text now, so that all copies share it
         return expect
 
 
@@ -180,7 +180,7 @@ Headers = Annotated[dict[Header, HeaderValue], AfterValidator(check_headers)]
 
 
 class RequestWithHeaders(ConfigSection):
-    """Base class for requests to which the service's headers are added."""
+    """Base class for requests that inherit the service's headers."""
 
     headers: Headers = Field(default={})  # request headers
 
@@ -253,7 +253,7 @@ class Login(RequestWithHeaders):
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedRequest:
-    """A request with values for all placeholders, and the expected response. Host and Content-Length are omitted."""
+    """A request without placeholders, and the expected response. ``headers`` omits Host and Content-Length."""
 
     request: str = ""  # declared request's name
     target: str
@@ -282,8 +282,8 @@ def prepare_requests(
 ) -> tuple[PreparedRequest, ...]:
     """Return ``count`` copies of a declared request with random values, or a single copy if it has no placeholders.
 
-    Stop early when the bodies exceed ``MAX_TABLE_BYTES``. Files must be in ``root`` (default: ``folder``). Raises
-    ConfigError if a file cannot be read or a column is missing.
+    Return fewer copies if their bodies exceed ``MAX_TABLE_BYTES``. Files must be in ``root`` (default: ``folder``).
+    Raises ConfigError if a file cannot be read or a column is missing.
     """
     files = RequestFiles(folder=folder, root=root or folder)
     expect = request.expect.read(files, request.name)
@@ -295,7 +295,7 @@ def prepare_requests(
     prepared: list[PreparedRequest] = []
     size = 0
     while len(prepared) < count and size <= MAX_TABLE_BYTES:
-        fractions: dict[str, float] = {}  # CSV file or placeholder -> relative position (0 to 1) of the drawn value
+        fractions: dict[str, float] = {}  # CSV file or placeholder -> position of the drawn value, from 0 to 1
         drawn = {
             name: pool[int(fractions.setdefault(request.values[name].csv or f"{{{name}}}", rng.random()) * len(pool))]
             for name, pool in pools.items()
@@ -320,7 +320,7 @@ def _fill_request(
     for name, value in headers.items():
         if not re.fullmatch(r"[\t\x20-\x7e]*", value):
             raise ConfigError(
-                f"request {request.name}: header {name}: {value!r:.80} contains characters that are invalid in a header"
+                f"request {request.name}: header {name}: {value!r:.80} must contain only printable ASCII characters"
             )
     if values and (expect.subset is not None or expect.body is not None):
         expected_body = None if expect.body is None else _fill_text(expect.body, values)

@@ -29,7 +29,7 @@ class ControlCopy:
     """A second copy of each selected implementation, named ``name + suffix`` and measured in the same rounds."""
 
     suffix: str
-    frameworks: tuple[Path, ...]  # the same folders (A/A comparison), or the folders of a different commit
+    frameworks: tuple[Path, ...]  # the original folders (A/A comparison), or folders at a different commit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,17 +61,17 @@ class Settings:
     quiet: bool = False
     json: bool = False
     verdict_format: Literal["text", "github", "junit", "json"] = "text"  # output format for verification
-    watch: bool = False  # verify again whenever a file changes
-    strict: bool = False  # verification also checks the requirements for pull requests, such as a README
+    watch: bool = False  # whether to verify again whenever a file changes
+    strict: bool = False  # whether verification also checks what pull requests need, such as a README
     dry_run: bool = False
     resume: str | None = None
     consent: Consent = "ask"
     control_copy: ControlCopy | None = None
     part: tuple[int, int] | None = None  # (number, count) of the part to measure
-    services: tuple[Implementation, ...] = ()  # versions of a service to measure instead of the selection
-    # Implementation -> test type -> loads to measure. None for all cells.
+    services: tuple[Implementation, ...] = ()  # service versions to measure instead of selected implementations
+    # Implementation -> test type -> loads to measure. None: measure all cells.
     cells: Mapping[str, Mapping[str, tuple[Load, ...]]] | None = None
-    claims: tuple[str, ...] = ()  # names of the claims that the run tests; tfb only records them
+    claims: tuple[str, ...] = ()  # names of the claims that the run tests, recorded in run.json
 
     @property
     def starts_database(self) -> bool:
@@ -122,7 +122,7 @@ def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | N
 
 
 def split_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Return the server's CPUs, and the CPUs of the database and the generator. None stands for all usable CPUs."""
+    """Return the server's CPUs, and the CPUs of the database and the generator. None means all usable CPUs."""
     server = parse_cpus(text, usable)
     remaining = tuple(cpu for cpu in usable if server and cpu not in server)
     return server, remaining or None

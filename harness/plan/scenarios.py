@@ -34,12 +34,12 @@ class UseCase:
     """A sequence of requests, and the arrival rate of the customers who send them."""
 
     name: str
-    arrivals_per_minute: float  # at factor 1
+    arrivals_per_minute: float  # arrival rate at load factor 1
     steps: tuple[RequestStep, ...]
 
 
 def plan(use_cases: Sequence[UseCase], factor: float) -> dict[str, object]:
-    """Return the content of the load generator's plan.json at a load factor. Rates are in arrivals/s."""
+    """Return the content of the load generator's plan.json for a load factor. Rates are in arrivals/s."""
     return {
         "use_cases": [
             {

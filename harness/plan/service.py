@@ -14,7 +14,7 @@ from harness.plan.testtypes import TestType, declared_test_types
 
 FILE = SERVICE_FILE
 TOKEN_NAME = TOKEN.strip("{}")
-# A command that contains an operator, or starts with a builtin, needs a shell, so it cannot be started with ``exec``.
+# Commands that contain an operator or start with a builtin need a shell, so ``exec`` cannot start them.
 SHELL_OPERATORS = ("&&", "||", ";", "|", "\n")
 SHELL_BUILTINS = ("exec", "cd", ".", "source", "ulimit", "umask", "export")
 # Dependency folders that package managers fill from lock files.
@@ -39,7 +39,7 @@ class Service(ConfigSection):
     dependencies. Alternatively, ``url`` is the address of a service that is already running.
     """
 
-    # Name of the service in reports and in the run's files.
+    # Service name in reports and record files.
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)] = "service"
     build: ShellCommand | None = None  # command that installs dependencies and compiles, once for each version
     # Command that runs in the foreground and listens on 127.0.0.1 or [::1], at the port in the variable PORT.
@@ -54,7 +54,7 @@ class Service(ConfigSection):
     # Unix socket on which `start` listens instead of PORT: a path in the service's folder, or an absolute path.
     listen: Annotated[str, Field(pattern=r"^unix:[!-~]+$", max_length=112)] | None = None
     tls: bool = False  # whether `start` or the container serves HTTPS; any certificate is accepted
-    # Path that returns status 200 when the service is ready. Default: the first GET request, or the first request.
+    # Path that returns status 200 when the service is ready. Default: the first GET request, else the first request.
     ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = None
     start_seconds: Annotated[float, Field(ge=1, le=3600)] = 60.0  # time limit for the start, in seconds
     headers: Headers = Field(default={})  # headers for every request; a request can override them
@@ -65,7 +65,7 @@ class Service(ConfigSection):
     files: tuple[FileName, ...] = ()  # untracked files, such as .env, that are copied into each version
     # Dependency folders that base's build fills. tfb keeps them for later comparisons with the same lock files.
     cache: tuple[CacheName, ...] = ()
-    # Whether to provide an empty database, through the variables DBHOST, DBPORT, DBNAME, DBUSER and DBPASS.
+    # Whether to create an empty database. Its address and login are in DBHOST, DBPORT, DBNAME, DBUSER and DBPASS.
     postgres: bool = False
     connections: ConnectionCount = 32  # number of connections that the load generator opens
     login: Login | None = None  # request that obtains a token from each process; the token replaces {token} in headers
@@ -86,7 +86,7 @@ class Service(ConfigSection):
         if self.cache and self.build is None:
             raise ValueError("cache requires build: add the command, or remove cache")
         if self.postgres and self.start is None:
-            raise ValueError("postgres requires start: with a container, add the database to a compose file")
+            raise ValueError("postgres requires start: for a container, add the database to a compose file")
         return self
 
     def started_by(self, **method: str) -> "Service":

@@ -22,8 +22,8 @@ PLAIN_MESSAGES = {
 }
 
 INTERNAL_KEYS = ("urls",)  # model fields that are not keys in the file
-MAX_LISTED_WORDS = 20  # a message lists at most this many allowed names
-MAX_VIOLATIONS = 8  # at most this many messages are shown per file
+MAX_LISTED_WORDS = 20  # maximum number of allowed names in a message
+MAX_VIOLATIONS = 8  # maximum number of messages per file
 
 
 def schema_keys(schema: Mapping[str, Any]) -> set[str]:
@@ -36,7 +36,7 @@ def schema_keys(schema: Mapping[str, Any]) -> set[str]:
 def name_file_in_errors(
     path: Path, schema: Callable[[], Mapping[str, Any]] = dict, missing_message: str = ""
 ) -> Iterator[None]:
-    """Convert errors raised in the block to a ConfigError that names the file and suggests keys of its JSON Schema."""
+    """Convert errors in the ``with`` block to a ConfigError that names the file and suggests keys of its schema."""
     try:
         yield
     except OSError as error:
@@ -52,7 +52,7 @@ def name_file_in_errors(
 
 
 def explain_violations(error: ValidationError, schema: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield a message for each invalid key or value. ``prefix`` is the path of the validated part in its file."""
+    """Yield a message for each invalid key or value. ``prefix`` is the validated object's path in the file."""
     violations = error.errors()
     for violation in violations[:MAX_VIOLATIONS]:
         if violation["type"] == "too_short" and violation["input"]:

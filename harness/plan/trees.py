@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.paths import CONFIG_FILE
 
-CHECKOUT = "frameworks"  # the subfolder of a checkout that contains its tree
+CHECKOUT = "frameworks"  # the subfolder of a checkout that contains the tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class ImplementationTree:
     part: Path  # the root itself, a language's folder or an implementation's folder
 
     def folders(self) -> Iterator[Path]:
-        """Yield the folders that should contain an implementation, in order. Unreadable folders are omitted."""
+        """Yield the folders that should contain an implementation, sorted by path. Omit unreadable folders."""
         depth = len(self.part.relative_to(self.root).parts)
         folders = [self.part]
         for _ in range(depth, 2):

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 from harness.units import format_elapsed
 
-# Logger that reports the start of a step at level DEBUG, and its end and duration at level INFO.
+# Receives the start of each step at level DEBUG, and its duration at level INFO.
 STEPS = logging.getLogger("tfb.steps")
 
 
 @contextmanager
 def step(task: str) -> Iterator[None]:
-    """Report that a step begins. At the end of the block, report how long the step took."""
+    """Log the start of a step and, at the end of the block, how long it took."""
     began = time.monotonic()
     STEPS.debug("%s", task)
     yield

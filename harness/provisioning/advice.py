@@ -9,7 +9,7 @@ from harness.host import process
 from harness.plain_text import printable
 from harness.provisioning import toolchain
 
-DOWNLOAD_PAGES = {  # tool -> address; these are tools that distributions lack or offer only in old versions
+DOWNLOAD_PAGES = {  # for tools that distributions lack or package only in old versions
     "bun": "https://bun.sh",
     "cargo": "https://rustup.rs",
     "crystal": "https://crystal-lang.org/install",
@@ -46,7 +46,7 @@ DOWNLOAD_PAGES = {  # tool -> address; these are tools that distributions lack o
 
 
 def describe_missing(kind: str, condition: str) -> str:
-    """Describe the required version, the installed version and the remedy, without a final full stop."""
+    """Describe the required version, the installed version and the remedy. Omit the final full stop."""
     return f"{describe_requirement(kind, condition)}: {describe_installed(kind)}; {suggest_remedy(kind, condition)}"
 
 
@@ -82,7 +82,7 @@ def suggest_remedy(kind: str, condition: str) -> str:
 
 
 def available_from_apt(kind: str, condition: str) -> bool:
-    """Return whether apt has all packages of a tool, and the first package in a suitable version."""
+    """Return whether apt has all of a tool's packages, with a suitable version of the first one."""
     names = toolchain.debian_packages(kind, condition)
     versions = [apt_version(name) for name in names]
     if not names or None in versions:
@@ -92,7 +92,7 @@ def available_from_apt(kind: str, condition: str) -> bool:
 
 
 def download_page(kind: str) -> str:
-    """Return the address from which a tool can be downloaded."""
+    """Return where to download a tool: a web address, or advice if tfb knows none."""
     return DOWNLOAD_PAGES.get(kind, f"the project's site, and add {toolchain.PROGRAM_NAMES.get(kind, kind)} to PATH")
 
 
@@ -108,6 +108,6 @@ def apt_version(package: str) -> str | None:
 
 
 def parse_upstream_version(version: str) -> tuple[int, ...] | None:
-    """Parse the upstream version of a Debian version. For example, ``2:1.19~1`` is 1.19 and ``15+248`` is 15."""
+    """Parse the upstream part of a Debian version. For example, ``2:1.19~1`` is 1.19 and ``15+248`` is 15."""
     match = re.match(r"(?:\d+:)?(\d{1,9}(?:\.\d{1,9})*)", version)
     return tuple(map(int, match[1].split("."))) if match else None

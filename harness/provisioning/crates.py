@@ -1,4 +1,4 @@
-"""Builds the Rust programs in toolset/, once for each version of the sources."""
+"""Builds the Rust programs in toolset/, and rebuilds them when their sources change."""
 
 import fcntl
 import hashlib
@@ -34,8 +34,8 @@ def ensure_built(crate: str, binary: str) -> Path:
     target = folder / source_digest(source)
     if shutil.which("cargo") is None:
         raise EnvironmentLacksError(
-            f"toolset/{crate}: {advice.describe_missing('cargo', '>=1.85')}; "
-            f"then `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml` must succeed"
+            f"toolset/{crate}: {advice.describe_missing('cargo', '>=1.85')}"
+            f". To check, run `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml`"
         )
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:  # other tfb processes may be building the same crate
@@ -47,9 +47,9 @@ def ensure_built(crate: str, binary: str) -> Path:
 
 
 def find_built(crate: str, binary: str) -> Path | None:
-    """Return the program if it was built from the current sources. Otherwise return None.
+    """Return the path of a program that was built from the current sources, or None if there is none.
 
-    The program was built on this machine, or is part of an installed wheel.
+    The program is in the state folder or in the installed wheel.
     """
     name = source_digest(TOOLSET / crate)
     places = (state_folder() / "cargo" / crate / name, TOOLSET / PREBUILT / crate / name)
@@ -75,7 +75,7 @@ def _build(source: Path, folder: Path, target: Path) -> None:
     """Build a crate in ``folder`` and copy the programs to ``target``."""
     log = folder / "build.log"
     log.unlink(missing_ok=True)
-    cargo_target = folder / "target"  # kept, so that the next build reuses the dependencies
+    cargo_target = folder / "target"  # kept, so that the next build reuses compiled dependencies
     completed = process.run(
         ["cargo", "build", "--release", "--locked", "--manifest-path", str(source / "Cargo.toml")],
         seconds=900,

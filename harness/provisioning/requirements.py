@@ -21,18 +21,18 @@ ENGINE_INSTALL = (str(ENGINE_SCRIPT), "install")
 ENGINE_START = (str(ENGINE_SCRIPT), "start")
 ENGINE_STOP = (str(ENGINE_SCRIPT), "stop")
 ENGINE_REMEDY = (
-    "on Debian or Ubuntu, run toolset/provision/docker-engine install and start as root; elsewhere, install Docker "
-    "with compose v2"
+    "on Debian or Ubuntu, run toolset/provision/docker-engine install as root, then toolset/provision/docker-engine "
+    "start; elsewhere, install Docker with compose v2"
 )
 
 SERVICE_PACKAGES = frozenset({"nginx", "openssh-server", "php-fpm"})  # Debian packages that start a server
-SERVICE_MANAGER = Path("/run/systemd/system")  # exists if systemd manages services
+SERVICE_MANAGER = Path("/run/systemd/system")  # exists if systemd is running
 SERVICE_REASON = "; tfb does not install it, because the package also starts a server"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolRequirement:
-    """A tool that tfb or implementations require, and the installed tool that meets the requirement, if any."""
+    """A tool that tfb or an implementation requires, with the installed tool that meets the requirement."""
 
     kind: str
     condition: str
@@ -98,16 +98,16 @@ def _can_install(missing: ToolRequirement) -> bool:
 
 
 def _starts_service(missing: ToolRequirement) -> bool:
-    """Return whether the installation of a tool would start a server on this machine, now and after each boot."""
+    """Return whether installing a tool would start a server on this machine, now and after each boot."""
     return SERVICE_MANAGER.is_dir() and not SERVICE_PACKAGES.isdisjoint(
         toolchain.debian_packages(missing.kind, missing.condition)
     )
 
 
 def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, log: Path) -> tuple[str, ...]:
-    """Install missing Debian packages if the user consents, and return notes for the user.
+    """Install missing Debian packages if the user consents. Return messages for the user.
 
-    After an installation, clear the cache of found tools.
+    After an installation, search for tools again instead of using cached results.
     """
     missing = [each for each in requirements if each.tool is None]
     if not missing:
@@ -126,7 +126,7 @@ def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, l
     _prevent_default_cluster()
     notes = [*manual_steps(missing)]
     for package in missing_packages(missing):
-        # Use a separate command for each package, so that one failure does not prevent the other installations.
+        # Install each package with its own command, so that one failure does not affect the others.
         command = [*root, apt, "install", "-y", "--no-install-recommends", "--no-remove", "--", package]
         with step(f"install {package} (apt-get)"):
             status = process.run(command, seconds=INSTALL_SECONDS, env=environment, log=log).status
@@ -144,7 +144,7 @@ def _prevent_default_cluster() -> None:
 
 
 def select_tools(implementation: Implementation) -> Mapping[str, Tool]:
-    """Return an implementation's tools by kind. This function runs the tools, so the user must have consented."""
+    """Return an implementation's installed tools by kind. This runs the tools, so the user must have consented."""
     requires = implementation.local.requires if implementation.local else {}
     chosen = {kind: toolchain.find_tool(kind, condition, consented=True) for kind, condition in requires.items()}
     return {kind: tool for kind, tool in chosen.items() if tool}
@@ -159,5 +159,5 @@ def engine_responds() -> bool:
 
 
 def can_install_engine() -> bool:
-    """Return whether this machine meets the requirements of ``docker-engine install``: apt and root."""
+    """Return whether ``docker-engine install`` can run here. It needs apt and root."""
     return shutil.which("apt-get") is not None and os.geteuid() == 0

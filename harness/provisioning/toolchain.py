@@ -19,7 +19,7 @@ POSTGRES_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
 PHP_FPM_FOLDERS = ("/usr/sbin",)
 VERSION_FORMS = ("--version", "version", "-V", "-version")  # arguments that print a version, most common first
 PROGRAM_NAMES = {"maven": "mvn"}  # tool -> main program, if the names differ
-# Tool -> Debian packages, if their names differ. Some distributions do not have all packages.
+# Tool -> Debian packages, if the names differ. Some distributions lack some of these packages.
 DEBIAN_PACKAGES = {
     "java": ("openjdk-{}-jdk-headless",),
     "node": ("nodejs", "npm"),
@@ -33,16 +33,16 @@ DEBIAN_PACKAGES = {
     "h2load": ("nghttp2-client",),
     "clang++": ("clang",),
 }
-# Libraries that distributions package: Debian package -> interpreter and arguments that print the library's version.
+# Debian package of a library -> interpreter and arguments that print the library's version.
 LIBRARIES = {
     "php-pgsql": ("php", "-r", "echo phpversion('pdo_pgsql');"),
     "ruby-sequel-pg": ("ruby", "-e", "puts Gem::Specification.find_by_name('sequel_pg').version"),
     "ruby-sinatra": ("ruby", "-e", "puts Gem::Specification.find_by_name('sinatra').version"),
 }
-# Valid package names in Debian. apt gives other arguments a special meaning: ``curl-`` removes a package, ``curl+``
-# installs a package, and an unknown name with a dot is a regular expression.
+# Valid Debian package names. Other arguments can have a special meaning for apt: ``curl-`` removes a package, ``curl+``
+# installs one, and an unknown name with a dot is a regular expression.
 DEBIAN_PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9]")
-# Programs that tfb may run to find the version. Running any other program requires the user's consent.
+# Programs that tfb may run without the user's consent to find their versions.
 WELL_KNOWN_PROGRAMS = frozenset(
     (
         *("bun", "bundle", "bundler", "c++", "cabal", "cargo", "cc", "clang", "clang++", "clojure", "cmake"),
@@ -59,7 +59,7 @@ WELL_KNOWN_PROGRAMS = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """An installed tool, with the version and the main program."""
+    """An installed tool: its version, main program and environment variables."""
 
     kind: str
     version: tuple[int, ...]  # empty if unknown, because tfb did not run the program
@@ -78,8 +78,8 @@ class Tool:
 def satisfies(version: tuple[int, ...], condition: str) -> bool:
     """Return whether a version satisfies a condition such as ``>=21`` or ``==17``.
 
-    Only the components in the condition are compared. The version of a program is unknown until the user permits tfb
-    to run it. An unknown version satisfies any condition, because the build checks the version again.
+    Compare only as many components as the condition has. A program's version is unknown until the user permits tfb to
+    run it. An unknown version satisfies any condition, because the build checks the version again.
     """
     if not version:
         return True
@@ -97,7 +97,7 @@ def find_tool(kind: str, condition: str = ">=0", *, consented: bool = False) -> 
 
 @cache
 def installed_tools(kind: str, *, consented: bool) -> tuple[Tool, ...]:
-    """Return all installed tools of a kind. Versions are unknown for programs that tfb may not run."""
+    """Return all installed tools of a kind. Without consent, unknown programs are not run to find their versions."""
     if kind in LIBRARIES:
         return tuple(_library(kind))
     if kind in FINDERS:
@@ -106,12 +106,12 @@ def installed_tools(kind: str, *, consented: bool) -> tuple[Tool, ...]:
 
 
 def forget_tools() -> None:
-    """Clear the cache after an installation."""
+    """Forget which tools are installed, for example after an installation."""
     installed_tools.cache_clear()
 
 
 def tool_environment(tools: Iterable[Tool], base: Mapping[str, str]) -> dict[str, str]:
-    """Return ``base`` with the tools' variables, and with the tools' folders at the start of PATH."""
+    """Return ``base`` with the tools' variables added and their folders at the start of PATH."""
     tools = list(tools)
     path = os.pathsep.join([*(str(tool.bin) for tool in tools), base.get("PATH", os.defpath)])
     extra = {key: value for tool in tools for key, value in tool.env.items()}
@@ -119,7 +119,7 @@ def tool_environment(tools: Iterable[Tool], base: Mapping[str, str]) -> dict[str
 
 
 def debian_packages(kind: str, condition: str) -> tuple[str, ...]:
-    """Return the Debian packages that contain a tool, or an empty tuple if the name is not a valid package name."""
+    """Return the Debian packages that contain a tool, or an empty tuple if no package can have the tool's name."""
     major_version = condition[2:].split(".")[0]
     if kind in DEBIAN_PACKAGES:
         return tuple(name.format(major_version) for name in DEBIAN_PACKAGES[kind])
@@ -135,17 +135,18 @@ def parse_version(text: str, name: str = "") -> tuple[int, ...] | None:
     named = rf"(?<![\w.]){re.escape(name)}(?![a-z]).*?(\d+(?:\.\d+)+)"
     dotted = r"(\d+(?:\.\d+)+)"
     match = (name and re.search(named, text, re.IGNORECASE)) or re.search(dotted, text) or re.search(r"(\d+)", text)
-    return tuple(int(part[:9]) for part in match[1].split(".")) if match else None  # int() rejects very long numbers
+    # Shorten the parts, because int() rejects very long numbers.
+    return tuple(int(part[:9]) for part in match[1].split(".")) if match else None
 
 
 def _run_for_version(program: Path | str, *arguments: str) -> process.CompletedCommand | None:
     """Run a program with arguments that print a version. Return None if it cannot run or does not exit.
 
-    The program receives no secrets. It runs in the folder /, because files in the current folder can make rustup and
-    pyenv run other programs.
+    The program receives no secrets. It runs in /, because files in other folders could make rustup and pyenv run other
+    programs.
     """
     try:
-        return process.run(  # a program that starts a JVM takes seconds on a busy machine
+        return process.run(  # on a busy machine, a JVM can take seconds to start
             [str(program), *arguments],
             seconds=20.0,
             cwd=Path("/"),
@@ -157,7 +158,7 @@ def _run_for_version(program: Path | str, *arguments: str) -> process.CompletedC
 
 
 def _account(program: Path | str) -> process.Account | None:
-    """Return the account for running a program. If tfb is root, unknown programs run under an unprivileged account."""
+    """Return the account for running a program. If tfb is root, run unknown programs under an unprivileged account."""
     if os.geteuid() != 0 or Path(program).name in WELL_KNOWN_PROGRAMS or accounts.account_obstacle():
         return None
     uid = accounts.server_group()
@@ -170,7 +171,7 @@ def _version_of(program: Path | str) -> tuple[int, ...] | None:
 
 
 def _not_run(kind: str) -> Iterator[Tool]:
-    """Yield the program on PATH without running it. The version is unknown."""
+    """Yield the program on PATH with an unknown version, without running it."""
     if path := shutil.which(PROGRAM_NAMES.get(kind, kind)):
         yield Tool(kind=kind, version=(), program=Path(path))
 
@@ -182,16 +183,16 @@ def _on_path(kind: str) -> Iterator[Tool]:
     for form in VERSION_FORMS if path else ():
         completed = _run_for_version(str(path), form)
         if completed is None:
-            return  # the program did not exit, so it would probably not exit with other arguments either
+            return  # a program that hangs would probably also hang with other arguments
         version = parse_version(completed.stdout, program)
-        # wrk prints version and usage, but exits with status 1
+        # wrk prints its version and usage, but exits with status 1
         if version and (completed.status == 0 or kind == "wrk"):
             yield Tool(kind=kind, version=version, program=Path(str(path)))
             return
 
 
 def _library(kind: str) -> Iterator[Tool]:
-    """Yield the interpreter of a library with the library's version, if the interpreter finds the library."""
+    """Yield a library if its interpreter finds it, with the library's version and the interpreter's path."""
     interpreter, *arguments = LIBRARIES[kind]
     path = shutil.which(interpreter)
     completed = _run_for_version(path, *arguments) if path else None
@@ -201,7 +202,7 @@ def _library(kind: str) -> Iterator[Tool]:
 
 
 def _php_fpm() -> Iterator[Tool]:
-    """Yield the installed versions of PHP-FPM. Debian adds the version of PHP to the program's name."""
+    """Yield the installed versions of PHP-FPM. Debian appends PHP's version to the program's name."""
     folders = (*os.environ.get("PATH", "").split(os.pathsep), *PHP_FPM_FOLDERS)
     programs = {path.resolve() for folder in folders if folder for path in Path(folder).glob("php-fpm*")}
     for program in sorted(path for path in programs if os.access(path, os.X_OK)):
@@ -218,7 +219,7 @@ def _jdks() -> Iterator[Tool]:
     homes += map(Path, sorted(glob(os.path.expanduser("~/.sdkman/candidates/java/*"))))  # noqa: PTH111, PTH207
     jdks = {home.resolve(): home for home in reversed(homes) if os.access(home / "bin/javac", os.X_OK)}
     for home in jdks.values():
-        with suppress(OSError):  # the file ``release`` contains the version
+        with suppress(OSError):  # the file ``release``, which contains the version, is missing
             text = (home / "release").read_text(encoding="utf-8", errors="replace")
             match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
             if version := parse_version(match[1] if match else ""):

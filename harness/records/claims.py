@@ -12,7 +12,7 @@ from harness.records.verdicts import ClaimConclusion
 
 CLAIMS_FILE = "claims.json"
 CLAIMS_SCHEMA_VERSION = 2
-PUBLISHED = RESULTS / "rounds" / "1"  # folder of the published verdicts
+PUBLISHED = RESULTS / "rounds" / "1"  # folder of the published claims.json
 
 
 class StatementVerdict(Record):
@@ -20,25 +20,25 @@ class StatementVerdict(Record):
 
     name: str
     metric: str
-    of: str  # label of the cell (or the program's figure) in the numerator of the ratio
-    to: str  # label of the cell (or the program's figure) in the denominator of the ratio
+    of: str  # numerator of the ratio: label of a cell, or name of a value that the claim's program prints
+    to: str  # denominator of the ratio: label of a cell, or name of a value that the claim's program prints
     said: str  # claimed result, for example "2.56×", "higher" or "none"
     expected: float | None = None  # ratio that the claim predicts for this machine's number of CPUs
     theory: str = ""  # why ``expected`` differs from the claimed ratio
-    least: float | None = None  # smallest ratio that agrees with the claim; None for no lower limit
-    most: float | None = None  # largest ratio that agrees with the claim; None for no upper limit
+    least: float | None = None  # smallest ratio that agrees with the claim; None if there is no lower limit
+    most: float | None = None  # largest ratio that agrees with the claim; None if there is no upper limit
     value: float | None = None  # measured ratio, or number of errors
     low: float | None = None
     high: float | None = None
     confidence: float | None = None  # confidence level of the interval from ``low`` to ``high``
-    processes: int = 0  # number of processes in the cell with fewer processes
-    figures_of: tuple[float, ...] = ()  # metric of each process in the cell ``of``, in SI units
-    figures_to: tuple[float, ...] = ()  # metric of each process in the cell ``to``, in SI units
+    processes: int = 0  # number of processes in ``of`` or ``to``, whichever has fewer
+    figures_of: tuple[float, ...] = ()  # values of the metric in ``of``, one per process, in SI units
+    figures_to: tuple[float, ...] = ()  # values of the metric in ``to``, one per process, in SI units
     context: bool = False  # whether the comparison is shown only for context and does not affect the verdict
     verdict: ClaimConclusion
     reason: str  # explanation of the verdict in one sentence
-    more: float = 0.0  # estimated number of additional processes per cell that would decide the comparison
-    takes: str = ""  # description of the measurements that would decide the comparison; empty if it is decided
+    more: float = 0.0  # estimated number of additional processes per cell that are needed to decide the comparison
+    takes: str = ""  # what to measure to decide the comparison; empty if it is decided
     remarks: tuple[str, ...] = ()  # validity check flags
 
 
@@ -65,7 +65,7 @@ class ClaimVerdict(Record):
     runtime: str = ""
     revision: str | None = None
     dirty: bool | None = None
-    figures: tuple[dict[str, float], ...] = ()  # output of the program that measured the claim, for each process
+    figures: tuple[dict[str, float], ...] = ()  # values that the claim's program printed, one table per process
 
 
 class ClaimsRecord(Record):

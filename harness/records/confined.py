@@ -1,4 +1,4 @@
-"""Opens files inside a folder and rejects links and ``..`` that lead out of the folder."""
+"""Opens files inside a folder, and rejects paths that leave the folder through a link or ``..``."""
 
 import errno
 import os
@@ -75,7 +75,7 @@ def remove_socket(root: Path, name: str) -> None:
 
 @contextmanager
 def opened_socket(root: Path, name: str) -> Iterator[int]:
-    """Yield an O_PATH descriptor of a Unix socket below ``root``. Raises OSError for other files, and for any link."""
+    """Yield an O_PATH descriptor of a Unix socket below ``root``. Raises OSError if the path is or contains a link."""
     with ExitStack() as stack:
         current = _opened(stack, os.fspath(root), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, None)
         for part in PurePosixPath(name).parts:
@@ -95,10 +95,10 @@ def link(root: Path, name: str, target: str | bytes) -> None:
 
 @contextmanager
 def _located(root: Path, name: str, *, create: bool) -> Iterator[tuple[int, str]]:
-    """Yield the descriptor of a path's parent folder, and the last component of the path.
+    """Resolve a path below ``root``. Yield the descriptor of its parent folder, and its last component.
 
-    Follow links that stay inside ``root``. If ``create`` is set, create missing folders, and do not follow the last
-    component if it is a link.
+    Follow links that stay inside ``root``. With ``create``, create missing folders, and do not follow a link in the
+    last component.
     """
     parts, links = deque(PurePosixPath(name).parts), 0
     with ExitStack() as stack:

@@ -8,13 +8,13 @@ from harness.records.record import Int64, Record
 
 
 class ClosedLoop(Record):
-    """A closed loop: each connection has ``depth`` outstanding requests, and sends the next one after each response."""
+    """A closed loop: each connection keeps ``depth`` requests outstanding, and sends the next one after a response."""
 
     kind: Literal["closed"] = "closed"  # identifies a closed loop
     connections: Int64  # number of connections
-    queries: Int64 | None = None  # number of rows per request; None if requests specify no number
+    queries: Int64 | None = None  # number of rows per request; None if requests do not specify it
     depth: Int64 = 1  # outstanding requests per connection; pipelined in HTTP/1.1
-    close_after: Int64 | None = None  # responses after which the client opens a new connection; None for never
+    close_after: Int64 | None = None  # number of responses after which the client replaces a connection; None for never
 
     @property
     def label(self) -> str:
@@ -28,7 +28,7 @@ class OpenLoop(Record):
     kind: Literal["open"] = "open"  # identifies an open loop
     rate: float = Field(gt=0)  # requests per second
     connections: Int64  # number of connections that requests share
-    queries: Int64 | None = None  # number of rows per request; None if requests specify no number
+    queries: Int64 | None = None  # number of rows per request; None if requests do not specify it
     depth: Literal[1] = 1  # always 1, because open loops do not use pipelining
 
     @property
@@ -56,7 +56,7 @@ Load = Annotated[ClosedLoop | OpenLoop | Scenario, Field(discriminator="kind")]
 
 
 def keeps_connections(load: Load) -> bool:
-    """Return whether a load is a closed loop that closes no connections. Every load generator supports such loads."""
+    """Return whether a load is a closed loop with persistent connections. Every load generator supports such loads."""
     return isinstance(load, ClosedLoop) and load.close_after is None
 
 

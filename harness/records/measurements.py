@@ -1,4 +1,4 @@
-"""Measurements during a load: numbers of requests, latencies and resource usage."""
+"""Measurements during a load: request counts, latencies and resource usage."""
 
 from typing import Annotated, Literal
 
@@ -13,8 +13,8 @@ class ErrorCounts(Record):
     connect: Int64 = 0  # failed attempts to connect
     read: Int64 = 0  # responses that could not be read
     write: Int64 = 0  # requests that could not be written
-    timeout: Int64 = 0  # requests without a response in time
-    status: Int64 = 0  # responses with an unexpected status
+    timeout: Int64 = 0  # requests whose response did not arrive within the timeout
+    status: Int64 = 0  # responses with an unexpected status code
 
     @property
     def total(self) -> int:
@@ -34,24 +34,24 @@ class Latency(Record):
     stdev: Annotated[float, Field(alias="stdev_seconds")]  # standard deviation
     min: Annotated[float, Field(alias="min_seconds")]  # shortest latency
     max: Annotated[float, Field(alias="max_seconds")]  # longest latency
-    # Percentile, from "50" to "99.99" -> latency.
+    # Percentile, "50" to "99.99" -> latency.
     percentiles: Annotated[dict[str, float], Field(alias="percentiles_seconds")]
-    # (seconds, count) in ascending order; empty if the histogram was too large to record.
+    # Pairs of a latency and a number of requests, by ascending latency; empty if the histogram was too large to record.
     histogram: Annotated[tuple[tuple[float, int], ...], Field(alias="histogram_seconds")] = ()
 
 
 class Window(Record):
-    """About one second of a load."""
+    """Measurements during about one second of a load."""
 
     start: Annotated[float, Field(alias="start_seconds")]  # start of the window, relative to the start of the trial
     duration: Annotated[float, Field(alias="duration_seconds")]  # window duration
-    # Number of responses, estimated from the bytes on the sockets and the size of a response; None if unknown.
+    # Number of responses, estimated from the sockets' byte counters and the size of a response; None if unknown.
     responses: float | None
     server_cpu: Annotated[float | None, Field(alias="server_cpu_seconds")]  # CPU time of the server's process tree
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time) of the server's threads, 0 to 1
     rss: Annotated[float | None, Field(alias="rss_bytes")]  # resident memory at the end of the window
     connections: Int64 | None  # established connections at the end of the window
-    # CPU time of just-in-time compiler threads, a part of ``server_cpu_seconds``; None if there are no known threads.
+    # CPU time of just-in-time compiler threads, included in ``server_cpu_seconds``; None if they are not identified.
     compiler_cpu: Annotated[float | None, Field(alias="compiler_cpu_seconds")] = None
 
 
@@ -59,20 +59,20 @@ class ServerUsage(Record):
     """Resources that the server's process tree used during a trial."""
 
     cpu_seconds: float  # CPU time of all processes
-    # Maximum resident memory, read at the end of each window; None if unknown.
+    # Maximum resident memory, sampled at the end of each window; None if unknown.
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")]
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time), 0 to 1
     throttled_seconds: float | None  # time lost to CPU throttling by the cgroup; None if there is no quota
     pids: tuple[Int64, ...] = ()  # pids of the processes at the end of the trial
-    threads_peak: Int64 | None = None  # maximum number of threads, read at the end of each window
+    threads_peak: Int64 | None = None  # maximum number of threads, sampled at the end of each window
     # Idle time, summed over the CPUs that the server may use; None in records of earlier versions.
     idle_seconds: float | None = None
-    # CPU time of just-in-time compiler threads, a part of ``cpu_seconds``; None if there are no known threads.
+    # CPU time of just-in-time compiler threads, included in ``cpu_seconds``; None if they are not identified.
     compiler_cpu_seconds: float | None = None
 
 
 class ClientUsage(Record):
-    """The part of a load that one of several client machines generated."""
+    """One client machine's share of a load that several machines generate together."""
 
     client: str  # client machine name
     connections: Int64  # number of connections that the client opened
@@ -84,12 +84,12 @@ class ClientUsage(Record):
     cpu_seconds: float  # load generator's CPU time
     wait_seconds: float | None = None  # run-queue wait of the load generator's threads; None for wrk
     begun: Annotated[float, Field(alias="begun_seconds")]  # estimated start, in seconds after the first client's start
-    # Uncertainty of ``begun_seconds``, plus or minus.
+    # Uncertainty of ``begun_seconds`` in either direction.
     begun_within: Annotated[float, Field(alias="begun_within_seconds")]
 
 
 class LatencyGoal(Record):
-    """The largest acceptable latency at a percentile. ``p99=10ms`` is a limit of 0.01 s for the 99th percentile."""
+    """The largest acceptable latency at a percentile: ``p99=10ms`` limits the 99th percentile to 0.01 s."""
 
     percentile: float = Field(default=99.0, gt=0, lt=100)  # percentile of the response times, for example 99
     seconds: float = Field(default=0.010, gt=0)  # maximum response time at the percentile
@@ -111,10 +111,10 @@ class OperationTimes(Record):
     use_case: str  # use case name
     operation: str  # operation name
     due: Int64  # requests that were due during the load
-    answered: Int64  # responses with the expected status
+    answered: Int64  # responses with the expected status code
     errors: ErrorCounts  # failed requests, by kind of error
     latency: Latency | None  # latency from the due time to the last byte
-    service: Latency | None = None  # latency from the actual send to the last byte
+    service: Latency | None = None  # latency from the actual send time to the last byte
 
 
 class UseCaseTimes(Record):
@@ -132,13 +132,13 @@ class Arrivals(Record):
     due: Int64  # arrivals that were due during the load
     done: Int64  # arrivals for which all responses had the expected status
     failed: Int64  # arrivals that failed because of an unexpected status or an error
-    unfinished: Int64  # arrivals that were incomplete at the end of the drain time
+    unfinished: Int64  # arrivals still incomplete when the load generator stopped waiting for responses
     operations: tuple[OperationTimes, ...] = ()  # results of each operation
     use_cases: tuple[UseCaseTimes, ...] = ()  # results of each use case
 
 
 class LoadCounts(Record):
-    """The counts that a load generator reports.
+    """A load generator's report.
 
     ``requests`` counts responses received during the load. For open loops and scenarios, ``due``, ``answered`` and
     ``unfinished`` count requests that were due during the load, even if the response arrived later.
@@ -149,18 +149,19 @@ class LoadCounts(Record):
     bytes: Int64  # bytes received during the load
     errors: ErrorCounts  # errors by kind; timeouts include requests without a response
     latency: Latency | None  # latency of the responses; None for pipelined requests and for wrk
-    service: Latency | None = None  # latency from the actual send; None for a closed loop
+    service: Latency | None = None  # latency from the actual send time; None for a closed loop
     due: Int64 | None = None  # requests that were due during the load; None for a closed loop
     answered: Int64 | None = None  # due requests with a successful response; None for a closed loop
-    unfinished: Int64 | None = None  # due requests without a response by the end of the drain; None for a closed loop
+    # Due requests without a response when the load generator stopped waiting; None for a closed loop.
+    unfinished: Int64 | None = None
     late: Int64 | None = None  # due requests that missed the latency goal, failed or got no response
-    # 99th percentile of the time between a request's due time and the actual send.
+    # 99th percentile of the delay between a request's due time and its actual send time.
     lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None
-    sent_late: Int64 | None = None  # requests that were sent later than the ``generator-lag`` validity check allows
+    sent_late: Int64 | None = None  # requests sent later than the ``generator-lag`` validity check allows
     arrivals: Arrivals | None = None  # results of the arrivals; None unless the load is a scenario
-    # Number of TLS connections by version, cipher suite, group, protocol, and whether the handshake was full.
+    # TLS version, cipher suite, group, ALPN protocol and type of handshake in one text -> number of connections.
     tls_sessions: dict[str, Int64] | None = None
-    peer_settings: dict[str, Int64] | None = None  # settings of the HTTP/2 server, the lowest of all connections
+    peer_settings: dict[str, Int64] | None = None  # HTTP/2 server's settings; for each, the minimum over connections
 
 
 class LoadObservations(Record):
@@ -170,12 +171,12 @@ class LoadObservations(Record):
     command: tuple[str, ...] = ()  # load generator's command line, with paths relative to the repository
     server: ServerUsage  # resources that the server used
     database_cpu_seconds: float | None = None  # CPU time of PostgreSQL; None if unknown
-    windows: tuple[Window, ...] = ()  # measurements for each period of about one second
+    windows: tuple[Window, ...] = ()  # measurements in windows of about one second
     connections: Int64 | None = None  # maximum number of established connections during the load
     steal_share: float | None = None  # share of the machine's CPU time that the hypervisor withheld
     restarted: bool = False  # whether the server's process was replaced during the load
-    # Responses per request, estimated from the bytes on the sockets; None if unknown.
+    # Responses per request, estimated from the sockets' byte counters; None if unknown.
     responses_per_request: float | None = None
-    idle_cpu_share: float | None = None  # CPUs used by the busiest of the servers that were not under load
-    # Each client machine's part of the load; empty unless several machines generate the load.
+    idle_cpu_share: float | None = None  # CPU usage, in CPUs, of the busiest server that was not under load
+    # Each client machine's share of the load; empty unless several machines generate the load.
     clients: tuple[ClientUsage, ...] = ()

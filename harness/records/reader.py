@@ -21,14 +21,14 @@ from harness.records.run_records import ProcessRecord, ReadProblem, RunProgress,
 from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
-MAX_FILE_BYTES = 64 * 2**20  # maximum size of a JSON file that is not a JSON-lines file
-MAX_RUN_INFO_BYTES = 8 * 2**20  # 500 implementations need 2 MiB
+MAX_FILE_BYTES = 64 * 2**20  # maximum size of a file that contains a single JSON document
+MAX_RUN_INFO_BYTES = 8 * 2**20  # maximum size of run.json; 500 implementations need 2 MiB
 MAX_LINES_FILE_BYTES = 2**30
 MAX_RECORDS_MEMORY = 512 * 2**20  # maximum memory for all records of a file; enough for 50,000 trials
-BYTES_PER_VALUE = 150  # measured memory per value in a record, in addition to the bytes of the line
-MAX_LINE_BYTES = 16 * 2**20  # a trial with windows and a histogram needs about 100 KiB
-MAX_LINE_CONTAINERS = 100_000  # arrays and objects in a line, which need 80 MB; a histogram has a few thousand
-MAX_PROBLEMS = 200  # maximum number of messages per file
+BYTES_PER_VALUE = 150  # measured memory per value of a record, in addition to the length of the line
+MAX_LINE_BYTES = 16 * 2**20  # maximum length of a line; a trial with windows and a histogram needs about 100 KiB
+MAX_LINE_CONTAINERS = 100_000  # maximum arrays and objects in a line (80 MB in memory); a histogram has a few thousand
+MAX_PROBLEMS = 200  # maximum number of reported problems per file
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
@@ -38,7 +38,7 @@ def read_progress(folder: Path) -> RunProgress | None:
     try:
         return RunProgress.model_validate_json(read_bounded(folder / "progress.json"))
     except (OSError, ValueError):
-        return None  # a running tfb soon writes the file again
+        return None  # if the run is in progress, tfb will soon rewrite the file
 
 
 class RunReader:
@@ -58,11 +58,11 @@ class RunReader:
         return RunRecords(info=self.info, trials=trials, processes=processes, verdicts=verdicts, problems=problems)
 
     def trials(self, implementation: str | None = None, test_type: str | None = None) -> list[Trial]:
-        """Return the trials, optionally restricted to an implementation or a test type."""
+        """Return the trials, optionally only those of an implementation or a test type."""
         return list(self.lines("trials.jsonl", Trial, implementation=implementation, test_type=test_type))
 
     def processes(self, implementation: str | None = None) -> list[ProcessRecord]:
-        """Return the processes, optionally restricted to an implementation."""
+        """Return the processes, optionally only those of an implementation."""
         return list(self.lines("processes.jsonl", ProcessRecord, implementation=implementation))
 
     def verdicts(self, implementation: str | None = None, test_type: str | None = None) -> list[VerificationRecord]:
@@ -77,9 +77,10 @@ class RunReader:
         shorten: Callable[[AnyRecord], tuple[AnyRecord, int]] | None = None,
         **keys: str | None,
     ) -> Iterator[AnyRecord]:
-        """Yield the file's records whose fields have the values in ``keys``. Add a problem for each unreadable line.
+        """Yield the file's records whose fields equal ``keys``. Add a problem for each unreadable line.
 
-        ``shorten`` returns the record without long values, and the number of removed values.
+        To save memory, ``shorten`` removes windows and histograms from a record. It returns the shorter record and the
+        number of removed values.
         """
         path = self.folder / file
         if self.info.status == "complete" and not path.exists():
@@ -122,7 +123,7 @@ class RunReader:
 
     def _problem(self, file: str, message: str) -> None:
         problem = ReadProblem(file=file, message=message)
-        if problem not in self.problems:  # a file may be read several times
+        if problem not in self.problems:  # reading a file again finds the same problems
             self.problems.append(problem)
 
 
@@ -207,7 +208,7 @@ def _is_relevant(line: bytes, required_parts: Collection[bytes], *, growing: boo
 
 
 def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield (number, line). A line that is too long is truncated to ``MAX_LINE_BYTES`` + 1 bytes."""
+    """Yield (line number, line). Lines of more than ``MAX_LINE_BYTES`` bytes are truncated to one byte more."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
@@ -223,13 +224,13 @@ def _count_values(line: bytes) -> int:
 
 
 def _report(problems: list[str], message: str) -> None:
-    """Append a message. At the limit, append a final message instead, and then ignore all others."""
+    """Append a message if there are fewer than ``MAX_PROBLEMS``. Otherwise, append a single note about the rest."""
     if len(problems) <= MAX_PROBLEMS:
-        problems.append(message if len(problems) < MAX_PROBLEMS else "further lines cannot be read")
+        problems.append(message if len(problems) < MAX_PROBLEMS else "more lines cannot be read")
 
 
 def first_error(error: OSError | ValueError) -> str:
-    """Return a short description of the first error in a file."""
+    """Describe the first error in a file in one line."""
     if isinstance(error, OSError):
         return f"cannot read the file: {error.strerror}"
     if not isinstance(error, ValidationError):

@@ -1,4 +1,4 @@
-"""Removes a folder of any depth without following links or entering other file systems."""
+"""Removes a folder tree of any depth, without following links or entering other file systems."""
 
 import contextlib
 import errno
@@ -24,10 +24,10 @@ class _Level:
 
 
 def remove_tree(path: Path, *, expected: tuple[int, int] | None = None) -> None:
-    """Remove a folder and its content, however deep.
+    """Remove a folder and everything in it.
 
-    ``expected`` is the device and inode that the folder must have. Raises OSError if a file cannot be removed, or if a
-    folder was replaced.
+    If ``expected`` (device, inode) is given, the folder must match. Raises OSError if a file cannot be removed, or if
+    another program replaced a folder.
     """
     parent = os.open(path.parent, _FOLDER & ~os.O_NOFOLLOW)
     try:
@@ -95,7 +95,7 @@ def _clear(current: int) -> list[str]:
 
 
 def _enter(parent: int, name: str) -> int:
-    """Open a folder. If this user owns it, grant the owner the permissions that removing the content requires."""
+    """Open a folder. If this user owns it, add the permissions that are needed to remove its content."""
     try:
         descriptor = os.open(name, _FOLDER, dir_fd=parent)
     except PermissionError:

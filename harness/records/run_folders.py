@@ -11,11 +11,11 @@ from harness.paths import RESULTS
 from harness.records.reader import MAX_RUN_INFO_BYTES
 from harness.records.safe_read import open_regular, parse_json
 
-START_BYTES = 1 << 16  # the start time is usually within this many bytes of the beginning of run.json
-# Quotes inside a JSON string are escaped, so the pattern cannot match inside a string.
+START_BYTES = 1 << 16  # number of bytes at the beginning of run.json that usually contain the start time
+# The pattern cannot match inside a JSON string, because quotes are escaped there.
 START = re.compile(rb'"started_at"\s*:\s*([-+.0-9eE]{1,40})')
 NUMBERED_NAME = re.compile(r"(\d{8}-\d{6})-(\d{1,9})")  # runs that start in the same second have a numeric suffix
-ROUNDS = "rounds"  # name of the folder with published rounds in a results folder
+ROUNDS = "rounds"  # subfolder of a results folder that contains published rounds
 ROUND_NAME = re.compile(r"round-(\w+)")  # name of a published round on the command line
 MAX_SHOWN_CHARACTERS = 120  # longer names are truncated in messages
 
@@ -31,7 +31,7 @@ def round_title(folder: Path) -> str:
 
 
 def _find_published(results: Path, number: str) -> Path:
-    """Return the latest run of a published round in this results folder or, if it has none, in tfb's results folder."""
+    """Return the latest run of a published round. Search this results folder, then tfb's own results folder."""
     for rounds in (results / ROUNDS, RESULTS / ROUNDS):
         if folders := list_runs(rounds / number):
             return folders[-1]
@@ -41,7 +41,7 @@ def _find_published(results: Path, number: str) -> Path:
 
 
 def find_run(results: Path, name: str | None) -> Path:
-    """Return a run's folder by id, unique prefix, path, round or "latest". Raises UsageError unless one run matches."""
+    """Find a run's folder by id, unique prefix, path, round or "latest". Raises UsageError unless one run matches."""
     if name is not None and name != "latest":
         if _holds_run(Path(name)):
             # Resolve links here, because the user may name a link and RunStore does not follow links.

@@ -1,23 +1,24 @@
 """The record of a run, run.json, and of the machines that the run used."""
 
+import json
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 from harness.records.loads import Load
 from harness.records.record import SCHEMA_VERSION, EpochSeconds, Int64, Record
 
 
 class Machine(Record):
-    """Facts about a machine, and a grade of its suitability for measurements."""
+    """A machine's properties, and a grade for its suitability for measurements."""
 
     hostname: str  # machine name
     os: str  # operating system name and version
     kernel: str  # kernel version
     cpu_model: str  # CPU model
     cpus_online: Int64  # number of CPUs
-    cpus_usable: tuple[Int64, ...]  # numbers of the CPUs that tfb may use
-    memory_bytes: Int64  # memory size, or the control group's limit
+    cpus_usable: tuple[Int64, ...]  # ids of the CPUs that tfb may use
+    memory_bytes: Int64  # memory size, or the control group's limit if it is lower
     governor: str | None = None  # CPU frequency governor; None if unknown
     turbo: bool | None = None  # whether turbo is enabled; None if unknown
     smt: bool | None = None  # whether simultaneous multithreading is enabled; None if unknown
@@ -25,7 +26,7 @@ class Machine(Record):
     nofile_soft: Int64 | None = None  # soft limit on open files
     nofile_hard: Int64 | None = None  # hard limit on open files
     load_average: float | None = None  # load average over one minute
-    # Percentage of time during which a task waited for a CPU (PSI "some avg10").
+    # Percentage of time during which at least one task waited for a CPU (PSI "some avg10").
     pressure_cpu: Annotated[float | None, Field(alias="pressure_cpu_percent")] = None
     steal_share: float | None = None  # share of CPU time that the hypervisor withholds, 0 to 1
     cpu_quota: float | None = None  # number of CPUs that the container's quota allows; None if there is no quota
@@ -34,9 +35,9 @@ class Machine(Record):
 
 
 class NoiseFloor(Record):
-    """The difference that ``compare --copy`` measured between two copies of an implementation.
+    """The difference between two copies of the same implementation, as measured by ``compare --copy``.
 
-    The noise floor depends on the machine and the profile. Comparisons do not report differences below the noise floor.
+    The noise floor depends on the machine and the profile. Comparisons do not report smaller differences.
     """
 
     implementation: str  # implementation that was measured twice
@@ -59,7 +60,7 @@ class MachineSet(Record):
 
 
 class Part(Record):
-    """A part of a selection. All parts contain the baseline, and every other implementation is in exactly one part."""
+    """One part of a selection of implementations. All parts share the baseline, but no other implementation."""
 
     number: Int64  # part number, from 1; 0 for a run that joins all parts
     count: Int64  # number of parts
@@ -73,7 +74,7 @@ class RoleMachine(Record):
     name: str  # machine name
     address: str  # address at which the other machines reach this machine
     engine: str  # container engine version
-    machine: Machine  # facts about the machine
+    machine: Machine  # the machine's properties
 
 
 class MachineLink(Record):
@@ -105,7 +106,7 @@ class ImplementationInfo(Record):
 
     name: str  # implementation name
     framework: str  # framework name in results
-    project: str = ""  # framework of the configuration file; the entry's ``framework`` may differ
+    project: str = ""  # framework that benchmark_config.json names at the top; the entry's ``framework`` may differ
     language: str  # programming language
     folder: str  # path relative to the repository, for example frameworks/Java/resteasy
     display_name: str  # name in TechEmpower's results
@@ -126,12 +127,19 @@ class ImplementationInfo(Record):
     digest: str = ""  # configuration hash; resuming a run requires the same hash
     rules: str = "tfb"  # rule set for verification: tfb or techempower
     allowed: tuple[str, ...] = ()  # additional privileges of the implementation's container
-    build: BuildRecord | None = None  # build result; None if the run has not built the implementation
+    build: BuildRecord | None = None  # build result; None if the implementation has not been built
 
 
 # complete: every cell was measured. incomplete: nothing failed, but there was no time to measure every cell.
 # failed: some cells could not be measured. interrupted: --resume can continue the run.
 RunStatus = Literal["running", "complete", "incomplete", "failed", "interrupted"]
+
+
+def _require_finite(value: dict[str, object], info: ValidationInfo) -> dict[str, object]:
+    """Raise ValueError if JSON contains a number that Python reads as infinity or NaN, for example 1e999."""
+    if info.mode == "json":
+        json.dumps(value, allow_nan=False)
+    return value
 
 
 class RunInfo(Record):
@@ -153,7 +161,7 @@ class RunInfo(Record):
     design: str = "interleaved"  # order and number of measurements; see docs/method.md
     generator: str = "loadgen"  # load generator for closed loops
     seed: Int64  # seed of all random choices, such as the order of measurement
-    settings: dict[str, object]  # all resolved settings
+    settings: Annotated[dict[str, object], AfterValidator(_require_finite)]  # all resolved settings
     reference: str | None = None  # baseline that ratios and scores refer to
     machine: Machine  # server's machine
     tools: dict[str, str]  # versions of programs such as wrk, postgres, docker and python
@@ -161,28 +169,28 @@ class RunInfo(Record):
     dirty: bool | None = None  # whether files of tfb differed from the commit; None if unknown
     implementations: tuple[ImplementationInfo, ...]  # selected implementations
     loads: dict[str, tuple[Load, ...]]  # test type -> planned loads
-    # Implementation -> test type -> loads, if the run measures only some cells; empty if it measures all cells.
+    # Implementation -> test type -> selected loads; empty if the run measures all cells.
     cells: dict[str, dict[str, tuple[Load, ...]]] = Field(default_factory=dict)
     processes_expected: Int64  # minimum number of processes per implementation
     processes_maximum: Int64  # maximum number of processes per implementation
-    noise_floor: NoiseFloor | None = None  # noise floor that was measured earlier with the same machine and profile
+    noise_floor: NoiseFloor | None = None  # noise floor measured earlier with the same machine and profile
     problems: tuple[str, ...] = ()  # messages about broken configuration files, and about failures during the run
     sets: tuple[MachineSet, ...] = ()  # machines of a run that was merged from several runs
-    # Part of a selection that was divided among several runs; None if the run measures the whole selection.
+    # The part of the selection that this run measures; None if it measures the whole selection.
     part: Part | None = None
-    left_out: tuple[str, ...] = ()  # sentences about data that was removed before publication
+    left_out: tuple[str, ...] = ()  # sentences that describe data removed before publication
     machines: tuple[RoleMachine, ...] = ()  # all machines of a run on several machines; ``machine`` is the server's
     links: tuple[MachineLink, ...] = ()  # network links between ``machines``
 
     @property
     def network_path(self) -> str:
-        """The path of a request from the load generator to the server: loopback, Docker bridge or network."""
+        """How requests reach the server from the load generator: loopback, Docker bridge or network."""
         if self.machines:
             return "network"
         return {"host": "loopback", "bridge": "Docker bridge"}.get(f"{self.settings.get('network')}", "unknown")
 
     @property
     def conditions(self) -> dict[str, str]:
-        """Conditions by name. Only runs with the same conditions are comparable."""
+        """Conditions that must be the same in two comparable runs: name of the condition -> value."""
         cpus = self.settings.get("cpuset_cpus") or f"all {len(self.machine.cpus_usable)}"
         return {"network path": self.network_path, "runtime": self.runtime, "server CPUs": f"{cpus}"}

@@ -1,4 +1,4 @@
-"""The content of a run's folder, and the records of processes in processes.jsonl."""
+"""Records of a run's processes and progress, and the combined content of a run's folder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,18 +24,18 @@ class ProcessRecord(Record):
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]
     status: Literal["ok", "failed", "interrupted"]  # whether the process was measured completely
     reason: str = ""  # why the process failed; empty otherwise
-    exit_reason: str = ""  # how the server exited unexpectedly; empty if it did not
+    exit_reason: str = ""  # how the server exited, if it exited unexpectedly; otherwise empty
     log: str | None = None  # path of the server's log, relative to the run's folder
     trials: Int64 = 0  # number of lines in trials.jsonl that belong to the process
     failed_loads: dict[str, tuple[Load, ...]] = Field(default_factory=dict)  # test type -> planned loads that failed
-    # Test type -> planned loads for which the run had no time.
+    # Test type -> planned loads that the run had no time to measure.
     unreached: dict[str, tuple[Load, ...]] = Field(default_factory=dict)
 
 
 class ReadProblem(Record):
     """A problem with a file of a run, for example an unreadable line."""
 
-    file: str  # relative to the run's folder
+    file: str  # path relative to the run's folder
     message: str
 
 
@@ -50,7 +50,7 @@ class RunProgress(Record):
     test_type: str = ""
     load: str = ""
     elapsed: Annotated[float, Field(alias="elapsed_seconds")] = 0.0
-    # Time from the start of the run to the first process, during which implementations are built.
+    # Time from the start of the run to the first process, including builds.
     preparation: Annotated[float, Field(alias="preparation_seconds")] = 0.0
     remaining: Annotated[float | None, Field(alias="remaining_seconds")] = None
     windows: tuple[Window, ...] = ()  # current load's windows

@@ -14,14 +14,14 @@ from typing import Any, BinaryIO
 from pydantic_core import from_json
 
 MAX_TEXT_BYTES = 4 << 20  # maximum size of hand-written files
-# A parser needs about 100 bytes for each bracket and comma. Without these limits, a file could exhaust the memory.
+# A parser needs about 100 bytes for each bracket and comma. Without these limits, a file could exhaust memory.
 MAX_JSON_VALUES = 10_000_000  # enough for a run as large as TechEmpower's rounds
 MAX_JSON_CONTAINERS = 500_000  # arrays and objects; a ranking.json of 31 MB has 280,000
 NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u0000|U00000000)")
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading. Raises OSError immediately for pipes, devices and folders."""
+    """Open a regular file for reading. Raises OSError for other files, without waiting for a pipe's writer."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")
@@ -50,7 +50,7 @@ def read_toml_document(path: Path) -> dict[str, Any]:
 
 
 def require_no_nul(data: bytes) -> bytes:
-    """Return a configuration unchanged. Raises ValueError if it contains NUL, which a command line cannot contain."""
+    """Return a configuration unchanged. Raises ValueError if it contains NUL, which is invalid in command lines."""
     if NUL.search(data):
         raise ValueError("contains a NUL character: remove it")
     return data
@@ -64,10 +64,10 @@ def require_bounded_json(data: bytes, containers: int = MAX_JSON_CONTAINERS, val
 
 
 def parse_json(data: bytes, containers: int = MAX_JSON_CONTAINERS, values: int = MAX_JSON_VALUES) -> object:
-    """Parse JSON, with limits on nesting depth and on the numbers of containers and values.
+    """Parse JSON with limits on nesting depth and on the number of containers and values.
 
-    Raises ValueError if the text exceeds a limit or is invalid. BOMs, repeated keys, unpaired surrogates and
-    unrepresentable numbers are invalid as well.
+    Raises ValueError if the text exceeds a limit or is invalid. Unlike ``json.loads``, also reject BOMs, repeated
+    keys, unpaired surrogates and unrepresentable numbers.
     """
     try:
         if data.startswith(codecs.BOM_UTF8):

@@ -1,9 +1,9 @@
-"""Creates, replaces and appends to files without following links, which another user may have placed in a folder.
+"""Creates, replaces and appends to files without following links that another user may have placed in a folder.
 
 Each folder in a path is opened with ``O_NOFOLLOW``, relative to the descriptor of the parent folder. An existing file
 must be a regular file without additional hard links, and belong to this user or to the owner of the folder.
 
-Call ``Path.resolve`` first for a path from the user, because the user's path may contain links.
+A path from the user may contain links, so resolve it with ``Path.resolve`` first.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ _KINDS = {
 
 
 class UnsafePathError(StoreError):
-    """An unsafe path: tfb would have to write to a link, to a special file, or to another user's file."""
+    """An unsafe path: writing would follow a link, or change a special file or another user's file."""
 
 
 @contextmanager
@@ -117,7 +117,8 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 def replace_for_owner(path: Path, data: bytes, owner: tuple[int, int] | None) -> None:
     """Replace a file in another account's folder, whose owner may place links there at any time.
 
-    Only ``owner`` (uid, gid) can read the file. Raises UnsafePathError if the path contains a link, or OSError.
+    Only ``owner`` (uid, gid) can read the file. Raises UnsafePathError if the path contains a link, and OSError for
+    other failures.
     """
     with folder(path.parent) as parent:
         with contextlib.suppress(FileNotFoundError):
@@ -130,7 +131,7 @@ def replace_for_owner(path: Path, data: bytes, owner: tuple[int, int] | None) ->
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on disk, if the file system supports this."""
+    """Flush a folder's directory entries to disk, if the file system supports it."""
     with folder(path) as parent, contextlib.suppress(OSError):
         descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
         try:
@@ -140,12 +141,12 @@ def sync_folder(path: Path) -> None:
 
 
 def _steps(path: Path) -> Iterable[tuple[Path, str]]:
-    """Return the parent and the name of each component of an absolute path, except the root."""
+    """Return (parent path, name) for each component of an absolute path, except the root."""
     return ((Path(*path.parts[:place]), name) for place, name in enumerate(path.parts) if place)
 
 
 def _enter(parent: int, name: str, path: Path, *, create: bool) -> int:
-    """Open a folder in a parent folder. ``create`` creates a missing folder."""
+    """Open a subfolder. ``create`` creates it if it is missing."""
     try:
         return os.open(name, _FOLDER, dir_fd=parent)
     except FileNotFoundError:
@@ -159,7 +160,7 @@ def _enter(parent: int, name: str, path: Path, *, create: bool) -> int:
 
 
 def _explained(error: OSError, parent: int, name: str, path: Path, expected_kind: str) -> Exception:
-    """Return an error that names the kind of file at the path and the kind that tfb needs."""
+    """Return an error that tells what kind of file is at the path, and what kind tfb needs."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR):
         with contextlib.suppress(OSError):
             kind = _KINDS.get(stat.S_IFMT(os.lstat(name, dir_fd=parent).st_mode), "a file")
@@ -170,7 +171,7 @@ def _explained(error: OSError, parent: int, name: str, path: Path, expected_kind
 
 
 def _open(parent: int, path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open a file in a folder. If this fails, the error names the kind of file at the path."""
+    """Open a file in a folder. If this fails, the error tells what kind of file is at the path."""
     try:
         return os.open(path.name, flags | _FILE, mode, dir_fd=parent)
     except OSError as error:
@@ -189,7 +190,7 @@ def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[b
         else:
             descriptor = _open(parent, path, flags)
         try:
-            if not is_new:  # do not check a new file, because some file systems do not make the creator the owner
+            if not is_new:  # on some file systems, the creator of a new file is not its owner
                 require_own(os.fstat(descriptor), parent, path)
             return io.FileIO(descriptor, mode.replace("b", ""))
         except BaseException:
@@ -198,18 +199,21 @@ def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[b
 
 
 def require_own(status: os.stat_result, parent: int, path: Path) -> None:
-    """Raise UnsafePathError unless a file is regular, has no other hard links, and is the user's or folder owner's."""
+    """Raise UnsafePathError unless a file is regular, has no other hard links, and has an accepted owner.
+
+    Accepted owners are this user and the owner of the folder.
+    """
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS[stat.S_IFMT(status.st_mode)]
         raise UnsafePathError(f"{path} is {kind}, but tfb needs a file here; move it elsewhere and try again")
     if status.st_nlink > 1:
         raise UnsafePathError(
-            f"{path} is a hard link: the file has {status.st_nlink} names, and writing would change it under all of "
-            "them. Remove the link and try again"
+            f"{path} has {status.st_nlink} hard links, so writing would change the file under all of its names. Remove "
+            "this link and try again"
         )
     if status.st_uid not in (os.geteuid(), os.stat(".", dir_fd=parent).st_uid):
         raise UnsafePathError(
-            f"{path} belongs to another user (uid {status.st_uid}), so tfb does not write it; remove it and try again"
+            f"{path} belongs to another user (uid {status.st_uid}), so tfb does not change it; remove it and try again"
         )
 
 
@@ -224,7 +228,7 @@ def _require_replaceable(parent: int, path: Path, name: str) -> bool:
 
 
 def _temporary(parent: int, path: Path) -> str:
-    """Return the name of a temporary file for a path. If a killed process left the temporary file, remove it."""
+    """Return a name for a temporary file next to ``path``. Remove the file if a killed process left it behind."""
     name = f".{path.name}.new"
     if len(os.fsencode(name)) > 255:  # maximum length in common file systems
         return f".tfb-{secrets.token_hex(8)}.new"

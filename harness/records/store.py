@@ -1,4 +1,4 @@
-"""Writes the files of a run in results/<run-id>/. If tfb is killed, at most the current trial is lost."""
+"""Writes a run's files to results/<run-id>/. If tfb is killed, at most the current trial is lost."""
 
 import fcntl
 import itertools
@@ -24,7 +24,7 @@ from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
 LOCK_FILE = ".lock"
-PROCESS_FILES = ("trials", "processes", "verdicts")  # names of the .jsonl files with records of processes
+PROCESS_FILES = ("trials", "processes", "verdicts")  # .jsonl files whose lines belong to a process
 KEPT = "completed measurements are kept: continue with ./tfb run --resume"
 FREE_SPACE = "free up disk space or choose a different folder"
 NAME_BYTES = 200  # maximum length of a file name without suffix; common file systems allow 255
@@ -33,7 +33,7 @@ ProcessScoped = TypeVar("ProcessScoped", Trial, ProcessRecord, VerificationRecor
 
 @contextmanager
 def _explaining(path: Path, step: str = KEPT) -> Iterator[None]:
-    """Convert an OSError in the block to a StoreError that names the path and the next step for the user."""
+    """Convert an OSError in the block to a StoreError that names the path and tells the user what to do."""
     try:
         yield
     except OSError as error:
@@ -85,19 +85,19 @@ class RunStore:
             yield
 
     def discard_if_empty(self) -> None:
-        """Remove the folder if the run did not start, unless the folder contains an installation log."""
+        """Remove the folder if the run never started, unless it contains an installation log."""
         if not self.has_run_info and not (self.folder / "logs" / "install.log").exists():
             remove_tree_if_possible(self.folder)
 
     def log(self, implementation: str, name: str) -> Path:
-        """Return the path of a log below logs/. Create the log's folder."""
+        """Return logs/IMPLEMENTATION/NAME.log in the run's folder. Create the parent folders."""
         path = self.folder / "logs" / implementation
         with _explaining(path):
             safe_write.make_folder(path)
         return path / f"{name}.log"
 
     def write_info(self, info: RunInfo) -> None:
-        """Replace run.json."""
+        """Write or replace run.json."""
         text = info.to_json(indent=1)
         self.write_text("run.json", text)
         self._written["run.json"] = 0, sha256(f"{text}\n".encode())
@@ -114,7 +114,7 @@ class RunStore:
         self._trials[trial.implementation, trial.process] += 1
 
     def add_process(self, record: ProcessRecord) -> None:
-        """Append a process to processes.jsonl, with the number of its trials in trials.jsonl."""
+        """Append a process to processes.jsonl. Set ``trials`` to the number of trials written for the process."""
         written = self._trials.pop((record.implementation, record.process), 0)
         self._append("processes.jsonl", record.model_copy(update={"trials": written}))
 
@@ -123,7 +123,7 @@ class RunStore:
         self._append("verdicts.jsonl", verdict)
 
     def quarantine(self, unwanted: Callable[[tuple[str, int]], bool]) -> None:
-        """Remove records from the run as ``quarantine_records`` does. Raises StoreError."""
+        """Move unwanted records out of the run's files, as ``quarantine_records`` does. Raises StoreError."""
         self.require_unchanged()
         quarantine_records(self.folder, unwanted)
         for name in (f"{kind}.jsonl" for kind in PROCESS_FILES):
@@ -150,7 +150,7 @@ class RunStore:
 
     def _append(self, name: str, record: Record) -> None:
         path = self.folder / name
-        # The file is unbuffered, because close() would write the rest of a buffer even after an error.
+        # The file is unbuffered. Otherwise, close() would write the rest of the buffer even after an error.
         with _explaining(path), safe_write.append(path) as file:
             size = os.fstat(file.fileno()).st_size
             _, digest = self._written.setdefault(name, (size, sha256()))
@@ -165,7 +165,7 @@ class RunStore:
 
 
 def read_info(folder: Path) -> RunInfo:
-    """Return the content of run.json. Raises StoreError."""
+    """Read run.json. Raises StoreError, with the folder's path in the message."""
     try:
         return RunReader(folder).info
     except StoreError as error:
@@ -198,7 +198,7 @@ def is_locked(folder: Path) -> bool:
 
 
 def renumber_processes(runs: Iterable[RunRecords]) -> list[RunRecords]:
-    """Renumber processes so that the numbers continue from run to run."""
+    """Renumber the processes of several runs consecutively, so that no number occurs twice."""
     renumbered: list[RunRecords] = []
     offset = 0
     for records in runs:
@@ -233,7 +233,10 @@ def join_runs(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
 
 
 def finished_processes(records: RunRecords, statuses: Collection[str] = ("ok", "failed")) -> frozenset[tuple[str, int]]:
-    """Return (implementation, number) of each process that started, has one of the statuses and has all its trials."""
+    """Return (implementation, process number) of the processes with one of ``statuses``.
+
+    Omit processes that failed to start, and processes whose trials are not all in trials.jsonl.
+    """
     trials = Counter((trial.implementation, trial.process) for trial in records.trials)
     return frozenset(
         (each.implementation, each.process)
@@ -245,9 +248,10 @@ def finished_processes(records: RunRecords, statuses: Collection[str] = ("ok", "
 
 
 def quarantine_records(folder: Path, is_unwanted: Callable[[tuple[str, int]], bool]) -> None:
-    """Move invalid lines, and records that ``is_unwanted`` selects, to ``*.unfinished.jsonl``. Raises StoreError.
+    """Move invalid lines and the records of unwanted processes to ``*.unfinished.jsonl``. Raises StoreError.
 
-    Moved lines are on disk before the original file is replaced.
+    ``is_unwanted`` receives (implementation, process number). Moved lines are on disk before the original file is
+    replaced.
     """
     folder = folder.resolve()
     for name in PROCESS_FILES:
@@ -284,13 +288,13 @@ def _unwanted(line: bytes, is_unwanted: Callable[[tuple[str, int]], bool]) -> bo
 
 
 def write_all(file: IO[bytes], data: bytes) -> None:
-    """Write all of ``data`` to an unbuffered file. A single ``write`` call may write only part of the data."""
+    """Write all of ``data`` to an unbuffered file, whose ``write`` method may write only part of the data."""
     remaining = memoryview(data)
     while remaining:
         remaining = remaining[file.write(remaining) :]
 
 
-# ---- noise floors in the results folder ------------------------------------------------------------------------------
+# ---- Noise floors, which are saved in the results folder -------------------------------------------------------------
 
 
 def _floor_file(results: Path, profile: str, machine: Machine) -> Path:
@@ -299,7 +303,7 @@ def _floor_file(results: Path, profile: str, machine: Machine) -> Path:
 
 
 def _file_name(text: str) -> str:
-    """Convert text to a valid file name, without separators and short enough for all file systems."""
+    """Convert text to a file name that is valid on all common file systems."""
     safe = text.replace("/", "_").replace("\0", "_")
     if len(safe.encode()) <= NAME_BYTES:
         return safe

@@ -9,7 +9,7 @@ from harness.records.measurements import LoadCounts, LoadObservations, Window
 from harness.records.record import Int64, Record
 from harness.records.verification_record import CheckResult, Outcome
 
-# A just-in-time compiler is busy if its threads use more than this share of the server's CPU time (docs/method.md).
+# A just-in-time compiler counts as busy above this share of the server's CPU time (docs/method.md).
 COMPILING_SHARE = 0.10
 
 
@@ -19,7 +19,7 @@ class ValidityCheck(Record):
     name: str  # check name, for example "errors", "connections", "response-size" or "generator-bound"
     outcome: Outcome  # fail excludes the trial from rankings, and warn adds a flag
     value: float | None  # measured value; None if unknown
-    threshold: float | None  # limit that the value must not exceed or fall below; None if unknown
+    threshold: float | None  # upper or lower limit of the value, depending on the check; None if unknown
     flag: str = ""  # text shown next to the value in tables; empty if the check passed
 
 
@@ -28,15 +28,15 @@ class WarmUp(Record):
 
     duration: Annotated[float, Field(alias="duration_seconds")]  # warm-up duration
     requests: Int64  # number of responses
-    steady: bool | None  # whether the steady state was reached; None if the warm-up has a fixed length
+    steady: bool | None  # whether a steady state was reached; None if the warm-up has a fixed length
     seconds_to_steady: float | None  # time until the steady state; None if the steady state was not reached
     # Maximum latency during the warm-up; None for pipelined requests.
     worst_latency: Annotated[float | None, Field(alias="worst_latency_seconds")]
-    windows: tuple[Window, ...] = ()  # measurements for each period of about one second
+    windows: tuple[Window, ...] = ()  # measurements in windows of about one second
 
 
 class TrialEvidence(Record):
-    """Result of the checks on responses that the server sent during the trial."""
+    """Results of checks on the responses that the server sent during the trial."""
 
     judged: Int64  # number of responses that the load generator saved and tfb checked
     received: Int64  # total number of responses
@@ -50,7 +50,7 @@ Purpose = Literal["measure", "witness", "share", "common", "search"]
 
 
 class Trial(LoadCounts, LoadObservations):
-    """A measurement of a cell (implementation x test type x load) in one process."""
+    """One measurement of a cell (implementation x test type x load) in one process."""
 
     id: str  # trial name, unique in the run
     implementation: str  # implementation name

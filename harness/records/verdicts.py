@@ -11,16 +11,16 @@ Verdict = Literal["failed", "slower", "cannot tell", "faster", "same", "not in b
 # "not in base" is not in this list, because it does not affect the verdict on a whole comparison.
 WORST_FIRST: tuple[Verdict, ...] = ("failed", "slower", "cannot tell", "faster", "same")
 
-# Whether a measured ratio agrees with the ratio that a claim states. "undecided" corresponds to "cannot tell".
+# Whether a measured ratio agrees with a claim. "undecided" corresponds to the verdict "cannot tell".
 ClaimConclusion = Literal["supported", "direction only", "refuted", "needs a larger machine", "undecided"]
 CLAIM_CONCLUSIONS: tuple[ClaimConclusion, ...] = get_args(ClaimConclusion)
 
 
 def is_equivalent(low: float | None, high: float | None, margin: float) -> bool:
-    """Return whether a ratio's interval excludes all relative differences above the margin."""
+    """Return whether a ratio's interval lies between 1 / (1 + margin) and 1 + margin."""
     return bool(low and high and low >= 1 / (1 + margin) and high <= 1 + margin)
 
 
 def worst(verdicts: Iterable[Verdict], default: Verdict = "cannot tell") -> Verdict:
-    """Return the first entry of ``WORST_FIRST`` that occurs, or the default."""
+    """Return the worst verdict, in the order of ``WORST_FIRST``. Return the default if none of them occurs."""
     return min((each for each in verdicts if each in WORST_FIRST), key=WORST_FIRST.index, default=default)

@@ -23,11 +23,11 @@ def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
     return next((outcome for outcome in (Outcome.FAIL, Outcome.WARN) if outcome in occurring), Outcome.PASS)
 
 
-WHOLE_SERVER = "http"  # replaces the test type in verdicts about the whole server
+WHOLE_SERVER = "http"  # used in place of a test type in verdicts on the whole server
 
 
 class CheckResult(Record):
-    """The result of a check, for example of a response or of the database."""
+    """The result of a check, for example on a response or on the database."""
 
     check: str  # unique name in kebab case
     rule: str  # paragraph in docs/requirements.md, for example "query.3"
@@ -48,6 +48,6 @@ class VerificationRecord(Record):
     outcome: Outcome  # most severe outcome of the checks
     results: tuple[CheckResult, ...]  # results of all checks
     duration: Annotated[float, Field(alias="duration_seconds")]  # duration of the verification
-    # Number of queries (or "") -> minimum and maximum mean size of responses, in bytes including headers. A validity
-    # check compares the mean size of a trial's responses with this range.
+    # Number of queries (or "" if there is none) -> range of the mean response size, in bytes including headers. A
+    # validity check compares a trial's mean response size with this range.
     response_bytes: dict[str, tuple[float, float]] = Field(default_factory=dict)

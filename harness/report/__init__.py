@@ -1,4 +1,4 @@
-"""Formats a run's ranking for people and for other programs."""
+"""Exports a run's ranking as text for people and as data for other programs."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from harness.stats.ranking_model import Ranking
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Input of an exporter: the records and the ranking of a run."""
+    """The input of an exporter: a run's records and ranking."""
 
     records: RunRecords
     ranking: Ranking

@@ -1,4 +1,4 @@
-"""Lists the exporters by the names that ``--format`` accepts. An exporter writes a run as text."""
+"""Registers the exporters under the names that ``--format`` accepts. Plugins can add exporters."""
 
 from collections.abc import Callable
 from typing import TextIO

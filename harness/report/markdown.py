@@ -1,4 +1,4 @@
-"""Exports the ranking of a run as Markdown."""
+"""Exports a run's ranking as Markdown."""
 
 from collections.abc import Iterable
 from typing import TextIO
@@ -10,7 +10,7 @@ from harness.report.terminal import caveats, footnotes, heading
 
 
 def export(report: Report, file: TextIO) -> None:
-    """Write the summary, one table per test type, and notes. If requested, add one table per load."""
+    """Write the summary, one table per test type, and notes. ``report.every_load`` adds one table per load."""
     info, ranking = report.records.info, report.ranking
     parts = [
         "\n\n".join(map(escape_markdown, heading(info).plain.split("\n"))),
@@ -23,7 +23,7 @@ def export(report: Report, file: TextIO) -> None:
 
 
 def table_section(table: TextTable) -> str:
-    """Return a section with a heading, the table and the remarks."""
+    """Return a Markdown section with the table's title, cells and remarks."""
     header, rule = [column.header for column in table.columns], ["---"] * len(table.columns)
     rows = zip(*(column.cells for column in table.columns), strict=True)
     lines = [[*map(escape_markdown, header)], rule, *([*map(escape_markdown, row)] for row in rows)]

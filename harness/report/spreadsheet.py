@@ -1,4 +1,4 @@
-"""Exports the ranking of a run as CSV: the headline table of each test type, then one table per load."""
+"""Exports a run's ranking as CSV. Each test type has a headline table, followed by one table per load."""
 
 import csv
 from typing import TextIO
@@ -14,11 +14,11 @@ COLUMNS = (
     *("rss_peak_bytes", "startup_time_seconds", "latency_p50_seconds", "latency_p99_seconds", "errors"),
     *("flags", "reason"),
 )
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")  # spreadsheets evaluate cells that begin with these characters
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")  # spreadsheets evaluate cells with these first characters
 
 
 def export(report: Report, out: TextIO) -> None:
-    """Write the tables in SI units. Leave unknown values empty, and prefix text that looks like a formula with '."""
+    """Write all tables in SI units. Cells with unknown values are empty."""
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for test in report.ranking.test_types.values():
@@ -44,5 +44,5 @@ def _cells(row: Row, table: Table, quantity_of_rank: Quantity) -> list[object]:
 
 
 def _guard(cell: object) -> object:
-    """Prefix text that a spreadsheet would evaluate as a formula."""
+    """Add a leading apostrophe to text that a spreadsheet would evaluate as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) else cell

@@ -1,6 +1,6 @@
-"""Summarizes a run in a few sentences: title, order of implementations, machine, and possible improvements.
+"""Summarizes a run, or a comparison of two runs, in a few sentences.
 
-The command line and the dashboard show the same sentences. All figures are taken from the ranking.
+The command line and the dashboard show the same sentences. All values come from the ranking.
 """
 
 import re
@@ -19,12 +19,12 @@ from harness.stats.ranking_model import CellComparison, Comparison, Quantity, Ra
 from harness.stats.unranked import is_ranked
 from harness.units import format_micros, format_rate
 
-# Verdicts in order of precedence. For example, a cell with the verdicts "faster" and "same" is faster.
+# A cell gets the first of its metrics' verdicts in this order. For example, "faster" and "same" make the cell faster.
 CELL_ORDER: tuple[Verdict, ...] = ("slower", "faster", "cannot tell", "same")
 
 
 def cell_verdict(cell: CellComparison) -> Verdict:
-    """Return the verdict for a cell from the verdicts for its metrics. Metrics without a ratio are ignored."""
+    """Combine the verdicts on a cell's metrics into a verdict on the cell. Metrics without a ratio are ignored."""
     verdicts = [effect.verdict for effect in (cell.cpu_per_request, cell.throughput) if effect.ratio]
     return min(verdicts, key=CELL_ORDER.index, default="cannot tell")
 
@@ -35,13 +35,13 @@ def common_cells(comparison: Comparison) -> tuple[CellComparison, ...]:
 
 
 def summarize_comparison(comparison: Comparison) -> tuple[str, ...]:
-    """Return sentences that summarize a comparison, beginning ``B over A, 24 cells: slower in 2, same in 22``."""
+    """Return summary sentences. The first one is like ``B over A, 24 cells: slower in 2, same within 5 % in 22``."""
     cells = common_cells(comparison)
     margin = f"{comparison.threshold * 100:.3g} %"
     counts = Counter(cell_verdict(cell) for cell in cells)
     names = {"same": f"same within {margin}"}
     parts = [f"{names.get(word, word)} in {counts[word]}" for word in WORST_FIRST if counts[word]]
-    verdicts = ", ".join(parts) or "cannot tell, because they have no cell in common"
+    verdicts = ", ".join(parts) or "cannot tell, because the runs have no cell in common"
     headline = f"{comparison.run_b} over {comparison.run_a}, {format_count(len(cells), 'cell')}: {verdicts}"
     headline += f" (across {'; '.join(comparison.across)})" if comparison.across else ""
     explanation = (
@@ -52,7 +52,7 @@ def summarize_comparison(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _describe_single_cells(comparison: Comparison) -> Iterator[str]:
-    """Yield a sentence for each run about the cells that only this run planned to measure."""
+    """Yield a sentence for each run that planned to measure cells which the other run did not plan."""
     for letter, run in (("A", comparison.run_a), ("B", comparison.run_b)):
         cells = [cell for cell in comparison.cells if cell.only_in == letter]
         if cells:
@@ -62,7 +62,7 @@ def _describe_single_cells(comparison: Comparison) -> Iterator[str]:
 
 
 def comparison_table(comparison: Comparison, *, every: bool) -> TextTable:
-    """Return the table of cells, worst verdicts first. ``every`` includes cells with the verdict "same"."""
+    """Return a table of the compared cells, worst verdicts first. Without ``every``, omit cells that are the same."""
     cells = [(cell_verdict(cell), cell) for cell in common_cells(comparison)]
     cells.sort(key=lambda item: WORST_FIRST.index(item[0]))
     rows = TableRows([item for item in cells if every or item[0] != "same"])
@@ -81,7 +81,7 @@ def comparison_table(comparison: Comparison, *, every: bool) -> TextTable:
 QUANTITIES: tuple[Quantity, ...] = ("cpu", "throughput")
 OVERALL = "overall"
 SCENARIO = "scenario"
-MeasureTexts = tuple[str, Callable[[float], str], str]  # name of the quantity, number format, unit
+MeasureTexts = tuple[str, Callable[[float], str], str]  # quantity name, number format, unit
 MEASURES: dict[tuple[str, Quantity], MeasureTexts] = {
     (OVERALL, "cpu"): ("CPU per request", "{:.2f}".format, "times the baseline"),
     (OVERALL, "throughput"): ("throughput", "{:.2f}".format, "times the baseline"),
@@ -90,26 +90,26 @@ MEASURES: dict[tuple[str, Quantity], MeasureTexts] = {
     ("", "cpu"): ("CPU per request", format_micros, "µs of CPU per request"),
     ("", "throughput"): ("throughput", format_rate, "requests/s"),
 }
-MAX_NAMES = 4  # maximum number of names in a tie group
+MAX_NAMES = 4  # maximum number of names that a summary lists per tie group
 MAX_GROUPS = 5  # maximum number of tie groups in a summary
 MAX_COMPARED_GROUPS = 3  # maximum number of tie groups that a summary compares with the baseline
-COMPARATIVES: dict[tuple[Quantity, bool], str] = {  # (quantity, whether the implementation is better) -> verb phrase
+COMPARATIVES: dict[tuple[Quantity, bool], str] = {  # (quantity, whether better than the baseline) -> verb phrase
     ("cpu", True): "need{s} {factor} less CPU per request than {baseline}",
     ("cpu", False): "need{s} {factor} as much CPU per request as {baseline}",
     ("throughput", True): "serve{s} {factor} as many requests as {baseline}",
     ("throughput", False): "serve{s} {factor} as many requests as {baseline}",
 }
-MAX_IN_TITLE = 3  # maximum number of implementations that a title names
-TIME_LIKE_NAME = re.compile(r"[\d\s:._TZ-]+")  # a run name that consists only of digits and separators
+MAX_IN_TITLE = 3  # maximum number of implementation names in a title
+TIME_LIKE_NAME = re.compile(r"[\d\s:._TZ-]+")  # a run name with only digits and separators
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 RankedRows = list[tuple[str, Standing]]  # (implementation, standing), best first
 
 
 def run_title(info: RunInfo, published: str = "") -> str:
-    """Return a run's title: the user's title, or a title such as ``quick: es4x, express, vertx-web +2, 2026-11-25``.
+    """Return the run's name, or a title such as ``quick: es4x, express, vertx-web +2, 2026-11-25`` if it has no name.
 
-    ``published`` is the name of the published round that contains the run, if any. The title starts with this name.
+    ``published`` is the name of the published round that contains the run, if any. It becomes the start of the title.
     """
     name = info.name.strip()
     if name and name != info.run_id and not TIME_LIKE_NAME.fullmatch(name):
@@ -123,19 +123,19 @@ def run_title(info: RunInfo, published: str = "") -> str:
 
 
 class Summary(NamedTuple):
-    """A summary in four parts. Parts without content are empty."""
+    """A summary in four parts, some of which may be empty."""
 
     lead: str = ""  # order of the implementations
-    figures: str = ""  # figures of the best implementations, and ratios to the best
+    figures: str = ""  # values of the best implementations, and ratios to the best
     place: str = ""  # machine and profile
-    improvements: str = ""  # how to make the result more certain
+    improvements: str = ""  # how to get a more certain result
 
     def __str__(self) -> str:
         return " ".join(part for part in self if part)
 
 
 def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
-    """Summarize the whole run, first by the leading metric and then by the other metric."""
+    """Summarize the whole run by its leading metric, and add the order by the other metric."""
     kind = OVERALL if ranking.overall else next(iter(ranking.test_types), "")
     if not kind:
         return Summary()
@@ -150,8 +150,8 @@ def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
 def summarize(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) -> Summary:
     """Summarize a test type, or the ``overall`` scores, by a metric."""
     if not is_ranked(info):
-        text = f"Profile {info.profile} only checks that implementations run; the figures do not rank them."
-        advice = "For a ranking, use a different profile: ./tfb run takes twelve minutes after the builds."
+        text = f"Profile {info.profile} only checks that implementations run; it does not rank them."
+        advice = "For a ranking, use a different profile. The default, ./tfb run, takes twelve minutes plus builds."
         return Summary(lead=text, place=_describe_machine(info), improvements=advice)
     ranked = _ranked_rows(ranking, kind, quantity)
     metric = _measure(ranking, kind, quantity)[0]
@@ -176,14 +176,14 @@ def summarize(info: RunInfo, ranking: Ranking, kind: str, quantity: Quantity) ->
 
 
 def _measure(ranking: Ranking, kind: str, quantity: Quantity) -> MeasureTexts:
-    """Return the name, the number format and the unit of the compared quantity."""
+    """Return the name, number format and unit of the quantity by which implementations are compared."""
     scenario = kind in ranking.test_types and ranking.test_types[kind].is_scenario
     compared, format_figure, unit = MEASURES[OVERALL if kind == OVERALL else SCENARIO if scenario else "", quantity]
     return compared, format_figure, unit.format(operation=ranked_operation(kind))
 
 
 def summarize_all(info: RunInfo, ranking: Ranking) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return all summaries of a run as tuples of parts, by test type (or ``overall``) and metric."""
+    """Return all summaries of a run: test type (or ``overall``) -> metric -> parts of the summary."""
     kinds = [*([OVERALL] if ranking.overall else []), *ranking.test_types]
     return {kind: {each: tuple(summarize(info, ranking, kind, each)) for each in QUANTITIES} for kind in kinds}
 
@@ -269,7 +269,7 @@ def _compare_with_baseline(
 
 
 def _advantage(standing: Standing, quantity: Quantity, *, is_score: bool) -> Ratio | None:
-    """Return how many times better a standing is than the baseline."""
+    """Return by what factor a standing is better than the baseline, or None if the ratio is unknown."""
     if is_score:
         estimate = standing.estimate
         return Ratio(value=estimate.median, low=estimate.low, high=estimate.high)
@@ -294,7 +294,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _describe_figures(groups: Sequence[RankedRows], measure: MeasureTexts, *, ratios: bool) -> str:
-    """Describe the best group's figures and, if ``ratios`` is set, how the next and last implementation compare."""
+    """Describe the best tie group's values. With ``ratios``, compare the next and last implementation with the best."""
     best_group = groups[0]
     _, show, unit = measure
     figures = [each.estimate.median for _, each in best_group]

@@ -1,4 +1,4 @@
-"""Builds the tables of a ranking as text. All human-readable reports use the same figures, terms and columns."""
+"""Builds a ranking's tables as text, so that all human-readable reports show the same values, terms and columns."""
 
 import math
 from collections import Counter
@@ -31,14 +31,15 @@ Percentiles = Mapping[str, Estimate]
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of a table. If the terminal is too narrow, the columns with the highest ``order`` move to a table below.
+    """A table column.
 
-    The header must be sufficient to understand a moved column.
+    On a narrow terminal, the columns with the highest ``order`` move to a second table, where only the header explains
+    them.
     """
 
     header: str
     cells: tuple[str, ...]
-    order: int = 0  # columns of order 0 stay in the main table
+    order: int = 0  # columns with order 0 always stay in the main table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class TextTable:
     title: str
     columns: tuple[Column, ...]
     remarks: tuple[str, ...] = ()  # lines below the table, for example ``steal: express``
-    sums_up: bool = False  # whether the table summarizes other tables
+    sums_up: bool = False  # whether the table combines the results of other tables
 
 
 def _no_standing(_: object) -> Standing | None:
@@ -57,17 +58,17 @@ def _no_standing(_: object) -> Standing | None:
 
 @dataclass(frozen=True)
 class TableRows(Generic[R]):
-    """The rows of a table. ``standing`` returns the standing by which a row is ranked."""
+    """A table's rows, with methods that build its columns. ``standing`` returns the standing that ranks a row."""
 
     rows: Sequence[R]
     standing: Callable[[R], Standing | None] = _no_standing
 
     def column(self, header: str, show: Callable[[R], str], order: int = 0) -> Column:
-        """Return a column with a cell for each row."""
+        """Return a column with a cell for each row, formatted by ``show``."""
         return Column(header=header, cells=tuple(map(show, self.rows)), order=order)
 
     def ranks(self) -> list[Column]:
-        """Return the column of ranks, and a column with a letter for each tie group if rows are tied."""
+        """Return the column of ranks. If rows are tied, add a column with a letter for each tie group."""
         groups = [standing.tie_group if standing else None for standing in map(self.standing, self.rows)]
         tied = [group for group, count in Counter(groups).items() if group is not None and count > 1]
         letters = {group: _letters(index) for index, group in enumerate(tied)}
@@ -75,7 +76,7 @@ class TableRows(Generic[R]):
         return [self.rank(), *([Column(header="tie", cells=cells)] if tied else [])]
 
     def rank(self, header: str = "rank", of: Callable[[R], Standing | None] | None = None, order: int = 0) -> Column:
-        """Return a column with the possible ranks by the standing that ``of`` returns (by default, ``standing``)."""
+        """Return a column of possible ranks. ``of`` returns a row's standing (by default, ``self.standing``)."""
         standings = [(of or self.standing)(row) for row in self.rows]
         return Column(header=header, cells=tuple(each.rank.label if each else "–" for each in standings), order=order)
 
@@ -87,7 +88,10 @@ class TableRows(Generic[R]):
         scale: float = 1.0,
         order: int = 0,
     ) -> Column:
-        """Return a column of medians formatted by ``show``, with 95 % intervals multiplied by ``scale``."""
+        """Return a column of medians with 95 % intervals.
+
+        ``show`` formats medians. ``scale`` converts the bounds of intervals to the same unit.
+        """
         estimates = [_estimate_of(of(row)) for row in self.rows]
         medians = ["–" if each is None else show(each.median) for each in estimates]
         intervals = [format_interval(each, scale) for each in estimates]
@@ -113,7 +117,7 @@ class TableRows(Generic[R]):
         remarks: Callable[[R], tuple[str, Iterable[str]]] | None = None,
         sums_up: bool = False,
     ) -> TextTable:
-        """Return a table. Empty columns are omitted unless their order is 0. ``remarks`` returns a row's remarks."""
+        """Return a table. Omit empty columns whose order is not 0. ``remarks`` returns a row's name and remarks."""
         return TextTable(
             title=title,
             columns=tuple(each for each in columns if each.order == 0 or not set(each.cells) <= {"–", "0", ""}),
@@ -129,12 +133,12 @@ def _letters(index: int) -> str:
 
 
 def format_count(number: int, thing: str) -> str:
-    """Format a count with the noun, for example ``1 implementation`` or ``3 processes``."""
+    """Format a number with a noun, for example ``1 implementation`` or ``3 processes``."""
     return f"{number:,} {thing}{'' if number == 1 else 'es' if thing.endswith('s') else 's'}"
 
 
 def format_interval(estimate: Estimate | None, scale: float = 1.0) -> str:
-    """Format an interval as ``[low, high]``, or as an en dash if it is unknown."""
+    """Format an estimate's interval as ``[low, high]``, or as an en dash if it has none."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return "–"
     low, high = estimate.low * scale, estimate.high * scale
@@ -143,7 +147,7 @@ def format_interval(estimate: Estimate | None, scale: float = 1.0) -> str:
 
 
 def format_ratio(value: Ratio | None) -> str:
-    """Format a ratio with the interval, for example ``1.12× [1.08, 1.17]``."""
+    """Format a ratio and its interval, if any, for example ``1.12× [1.08, 1.17]``."""
     if value is None:
         return "–"
     if value.low is None or value.high is None or value.low == value.high:
@@ -154,7 +158,10 @@ def format_ratio(value: Ratio | None) -> str:
 def draw_interval(
     value: float, low: float, high: float, expected: tuple[float, float], ends: tuple[float, float]
 ) -> str:
-    """Draw an interval of a ratio, ``├─●─┤``, on a logarithmic axis. ``│`` marks 1; ``░`` marks the expected range."""
+    """Draw a ratio and its interval as ``├─●─┤`` on a logarithmic axis from ``ends[0]`` to ``ends[1]``.
+
+    ``│`` marks a ratio of 1, and ``░`` marks the expected range.
+    """
     first, last = map(math.log, ends)
 
     def at(ratio: float) -> int:
@@ -170,19 +177,19 @@ def draw_interval(
 
 
 def _format_factor(value: float) -> str:
-    """Format a factor as the dashboard does, for example 123, 12.3, 1.23, 0.12 or 0.023."""
+    """Format a factor like the dashboard, for example 123, 12.3, 1.23, 0.12 or 0.023."""
     small = 0 < value < 0.095
     digits = 1 - math.floor(math.log10(value)) if small else 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:,.{digits}f}"
 
 
 def row_standing(row: Row, quantity: Quantity) -> Standing | None:
-    """Return the standing of a row by a metric."""
+    """Return a row's standing for a metric."""
     return row.cpu_per_request if quantity == "cpu" else row.throughput
 
 
 def sort_by_position(rows: Iterable[R], read: Callable[[R], Standing | None]) -> list[R]:
-    """Sort rows by position, best first. Rows without a standing come last."""
+    """Sort rows by their standings' positions, best first. Rows without a standing come last."""
     return sorted(rows, key=lambda row: standing.position if (standing := read(row)) else 1 << 30)
 
 
@@ -195,7 +202,7 @@ def _format_milliseconds(seconds: float) -> str:
 
 
 def _group_remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]:
-    """Return a line for each remark, for example ``CPU contention: resteasy, express`` or ``steal: all rows``."""
+    """Return a line per remark with the affected rows, such as ``CPU contention: resteasy, express``."""
     names_by_remark: dict[str, dict[str, None]] = {}
     names = set()
     for name, remarks in rows:
@@ -209,12 +216,12 @@ def _group_remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]
 
 
 def _row_remarks(row: Row | GoalRow) -> tuple[str, list[str]]:
-    """Return the name of a row and the remarks on it, with the most severe first."""
+    """Return a row's implementation and remarks. The reason why the row is not ranked comes before its flags."""
     return row.implementation, [*([row.reason] if row.reason else []), *row.flags]
 
 
 def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[TextTable]:
-    """Yield the tables of a run. ``every_load`` adds one table per load."""
+    """Yield all tables of a run's ranking. ``every_load`` adds one table per load."""
     test_types = [test for test in ranking.test_types.values() if not test.is_scenario or not ranking.orders]
     for number, test in enumerate(test_types):
         yield closed_loop_table(info, ranking, test.headline, startup=number == 0)
@@ -240,7 +247,7 @@ def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iter
 
 
 def separate_common_remarks(tables: Iterable[TextTable]) -> tuple[list[TextTable], list[str]]:
-    """Remove the remarks that all tables share. Return the tables, and the removed remarks as notes on the run."""
+    """Return the tables without the remarks that they all share, and these remarks as notes on the run."""
     tables = list(tables)
     remarks = [{*table.remarks} for table in tables if not table.sums_up]
     common = set.intersection(*remarks) if len(remarks) > 1 else set()
@@ -249,7 +256,7 @@ def separate_common_remarks(tables: Iterable[TextTable]) -> tuple[list[TextTable
 
 
 def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> TextTable:
-    """Return a table of throughput and CPU per request, with the leading metric first, and ranks if there are any."""
+    """Return a table of throughput and CPU per request, with the leading metric first. Only ranked runs have ranks."""
     ranked, leading = is_ranked(info), ranking.leading
     second: Quantity = "throughput" if leading == "cpu" else "cpu"
     place = (lambda row: row_standing(row, leading)) if ranked else _no_standing
@@ -304,7 +311,7 @@ def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup:
 
 
 def _capacity_table(title: str, header: str, goal_rows: Sequence[GoalRow]) -> TextTable:
-    """Return a table of capacities at a latency goal, in requests per second or as factors of a scenario's rates."""
+    """Return a table of capacities at a latency goal, in requests per second or as load factors of a scenario."""
     rows = TableRows(goal_rows, lambda row: row.capacity)
 
     def show(value: float) -> str:

@@ -1,7 +1,7 @@
-"""Exports TechEmpower's results.json for TechEmpower's viewers and tfb-status.
+"""Exports a run as a TechEmpower results.json, which TechEmpower's viewers and tfb-status can read.
 
-For each load of a closed loop, the document contains the trial with the median throughput. An empty object represents a
-load without a valid trial, to keep entries aligned with the lists of levels.
+For each closed-loop load, the document contains the trial with the median throughput. A load without a valid trial has
+an empty object, so that entries stay aligned with the lists of levels.
 """
 
 import json
@@ -23,7 +23,7 @@ from harness.report import Report
 from harness.stats.unranked import NOT_REACHED, unreached_cells
 
 ResultsDocument = dict[str, object]
-SWEEP_BY_KEY: Mapping[str, Sweep] = {  # TechEmpower's key for a list of levels -> sweep with these levels
+SWEEP_BY_KEY: Mapping[str, Sweep] = {  # key of a list of levels in results.json -> sweep over these levels
     "concurrencyLevels": "concurrency",
     "pipelineConcurrencyLevels": "pipeline",
     "queryIntervals": "query",
@@ -32,7 +32,7 @@ SWEEP_BY_KEY: Mapping[str, Sweep] = {  # TechEmpower's key for a list of levels 
 
 
 def export(report: Report, out: TextIO) -> None:
-    """Write a run's results.json."""
+    """Write the run as results.json."""
     out.write(json_text(json.dumps(document(report.records), indent=1)) + "\n")
 
 
@@ -61,7 +61,7 @@ def document(records: RunRecords) -> ResultsDocument:
         "uuid": str(uuid5(NAMESPACE_URL, f"tfb:{info.machine.hostname}:{info.run_id}")),
         "name": info.name,
         "environmentDescription": info.environment,
-        # The program tfb-status requires a string for the repository, and null for an unknown branch.
+        # tfb-status requires ``repositoryUrl`` to be a string, and an unknown ``branchName`` to be null.
         "git": {"commitId": info.revision, "repositoryUrl": "", "branchName": None} if info.revision else None,
         "operatingSystem": {"name": info.machine.os, "version": info.machine.kernel},
         "startTime": round(info.started_at * 1000),
@@ -79,7 +79,7 @@ def document(records: RunRecords) -> ResultsDocument:
 
 
 def _median_trials(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Trial]:
-    """Return the valid trial with the median (or lower median) throughput for each cell."""
+    """Return each cell's valid trial with the median throughput (the lower median of an even number of trials)."""
     cells: dict[tuple[str, str, Load], list[Trial]] = defaultdict(list)
     for trial in trials:
         if trial.rankable and trial.purpose == "measure":
@@ -91,18 +91,18 @@ def _median_trials(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Tr
 
 
 def _entry(trial: Trial, duration: float) -> ResultsDocument:
-    """Return a trial's entry. Counts are scaled to the common duration, because viewers divide by this duration."""
-    scale = duration / max(trial.duration, 1e-6)  # avoids division by zero
+    """Return a trial's entry in results.json. Viewers divide counts by the run's duration, so scale counts to it."""
+    scale = duration / max(trial.duration, 1e-6)  # do not divide by zero
     errors, latency = trial.errors, trial.latency
     counts = {
         "connect": errors.connect,
         "read": errors.read,
         "write": errors.write,
         "timeout": errors.timeout,
-        "5xx": errors.status,  # TechEmpower uses this name for all statuses except 2xx and 3xx
+        "5xx": errors.status,  # TechEmpower's name for all statuses except 2xx and 3xx
     }
     return {
-        # Latency is zero if unknown, as for pipelined requests and for wrk.
+        # Unknown latencies are zero. They are unknown for pipelined requests and for trials with wrk.
         "latencyAvg": _wrk_time(latency.mean if latency else 0.0),
         "latencyStdev": _wrk_time(latency.stdev if latency else 0.0),
         "latencyMax": _wrk_time(latency.max if latency else 0.0),
@@ -121,14 +121,14 @@ def _wrk_time(seconds: float) -> str:
 
 
 def _intervals(loads: Mapping[str, Sequence[ClosedLoop]], sweep: Sweep) -> list[int]:
-    """Return the levels of the first test type with this sweep: numbers of queries or connections."""
+    """Return the levels (numbers of queries or connections) of the first measured test type with this sweep."""
     swept = (name for name, kind in TEST_TYPES.items() if kind.sweep == sweep and not kind.concurrency)
     first = next((name for name in swept if name in loads), None)
     return [load.queries or load.connections for load in loads[first]] if first else []
 
 
 def _completed(implementation: ImplementationInfo, records: RunRecords) -> str:
-    """Return the local time of an implementation's last trial in TechEmpower's format, or why it has no result."""
+    """Return when an implementation's last trial started, as local time in TechEmpower's format, or why it has none."""
     build, trials = implementation.build, records.trials
     if build is not None and build.status != "ok":
         return f"{build.status}: {(build.reason.splitlines() or [''])[0]}"
@@ -139,7 +139,7 @@ def _completed(implementation: ImplementationInfo, records: RunRecords) -> str:
 
 
 def _verify(verdicts: Sequence[VerificationRecord]) -> dict[str, dict[str, str]]:
-    """Return the worst outcome of all processes, by implementation and test type."""
+    """Return implementation -> test type -> worst verification outcome over all processes."""
     outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for verdict in (each for each in verdicts if each.test_type != WHOLE_SERVER):
         outcomes[verdict.implementation][verdict.test_type].append(verdict.outcome)

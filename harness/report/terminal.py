@@ -1,4 +1,4 @@
-"""Prints the ranking: a summary, followed by one table per test type."""
+"""Prints a run's ranking: caveats, one table per test type, and a summary."""
 
 import os
 import sys
@@ -21,17 +21,17 @@ from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import is_ranked
 from harness.units import format_seconds
 
-PIPE_WIDTH = 10_000  # width of output to a file or pipe, so that no columns are removed or folded
+PIPE_WIDTH = 10_000  # width of output to a file or pipe, so wide that no column moves or folds
 CELL_STYLES = {"slower": "red", "failed": "red", "faster": "green"}
 GAP = 2  # terminal columns between cells
-MIN_NAME_WIDTH = 20  # names are not folded below this width; columns are removed instead
-ROW_NAMES = {"implementation", "request"}  # headers of columns that name rows, whose cells may be folded
+MIN_NAME_WIDTH = 20  # names are not folded to less than this width; columns move to a second table instead
+ROW_NAMES = {"implementation", "request"}  # headers of the columns with row names, the only ones that are folded
 LEFT_ALIGNED = ROW_NAMES | {"tie", "missing", "use case", "operation", "load", "verdict"}
-RULES = rich.box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")  # a line below the header
+RULES = rich.box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")  # draws only a line below the header
 
 
 def make_console(file: TextIO | None = None) -> SafeConsole:
-    """Return a console for ``file`` or stdout. If it is not a terminal, the width is COLUMNS or unlimited."""
+    """Return a console for ``file`` or stdout. If this is not a terminal, the width is $COLUMNS or else unlimited."""
     width = None
     if not (file or sys.stdout).isatty():
         columns = os.environ.get("COLUMNS", "")
@@ -40,7 +40,7 @@ def make_console(file: TextIO | None = None) -> SafeConsole:
 
 
 def export(report: Report, out: TextIO) -> None:
-    """Write caveats, tables and the summary in the same form as at the end of a run."""
+    """Write caveats, tables and the summary as ``tfb run`` prints them at its end."""
     console, info = make_console(out), report.records.info
     print_ranking(info, report.ranking, console, every_load=report.every_load)
     print_summary(summary.summarize_run(info, report.ranking), console)
@@ -64,7 +64,7 @@ def print_ranking(info: RunInfo, ranking: Ranking, console: SafeConsole, *, ever
 
 
 def print_summary(texts: summary.Summary, console: SafeConsole) -> None:
-    """Print the summary of a run, and suggestions for a more certain result."""
+    """Print a run's summary, with suggestions for a more certain result."""
     if texts.lead:
         console.print(Text.assemble("\n", (texts.lead, "bold"), " ", texts.figures))
     if texts.improvements:
@@ -72,14 +72,14 @@ def print_summary(texts: summary.Summary, console: SafeConsole) -> None:
 
 
 def print_verdicts(verdicts: Sequence[ImplementationVerdict], console: SafeConsole) -> None:
-    """Print one line per implementation in a run, including implementations that were not built or started."""
+    """Print one line per implementation, including those that were not built or started."""
     console.print()
     for verdict in verdicts:
         console.print(format_verdict(verdict, console))
 
 
 def format_verdict(verdict: ImplementationVerdict, console: SafeConsole) -> Text:
-    """Return a verdict as a coloured line. On a terminal, the line starts with a symbol."""
+    """Return a verdict as a coloured line. On a terminal, the line starts with ✓ or ✗."""
     symbol, style = ("✓ ", "green") if verdict.verdict == "verified" else ("✗ ", "red")
     return Text(f"{symbol if console.is_terminal else ''}{verdict.line}", style)
 
@@ -115,14 +115,14 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     notes = []
     if any(not test.is_scenario or ranking.orders is None for test in ranking.test_types.values()):
         notes += [
-            f"req/s: completed 2xx responses of a closed loop ({info.generator}); µs CPU/req: CPU time of the server's "
-            "processes per response, which varies less on a shared machine",
-            "p50, p99: service time of the closed loop; to measure latency at a given rate, use --profile latency",
+            f"req/s: completed 2xx responses in a closed loop ({info.generator}); µs CPU/req: CPU time of the server's "
+            "processes per response, which varies less than req/s on a shared machine",
+            "p50, p99: service time in a closed loop; to measure latency at a given rate, use --profile latency",
         ]
     if is_ranked(info):
         notes.append(
-            "medians over processes with 95 % intervals; ranks are possible ranks (95 %): 2–4 means that the true rank "
-            "may be 2nd, 3rd or 4th; rows with the same letter are tied"
+            "medians over processes with 95 % intervals; a rank of 2–4 means that the true rank may be 2nd, 3rd or 4th "
+            "(95 % confidence); rows with the same letter are tied"
         )
     if floor := ranking.noise_floor:
         notes.append(
@@ -140,14 +140,14 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
 
 
 def caveats(info: RunInfo, ranking: Ranking) -> list[str]:
-    """Return notes on the run and concerns about the machines."""
+    """Return the ranking's notes and the machines' likely sources of noise."""
     others = [each for each in info.machines if each.machine.concerns != info.machine.concerns]
     concerns = [f"{each.name}: {concern}" for each in others for concern in each.machine.concerns]
     return [*ranking.notes, *info.machine.concerns, *concerns]
 
 
 def print_table(table: TextTable, console: SafeConsole) -> None:
-    """Print a table and the remarks. Columns that do not fit into the console follow in tables below."""
+    """Print a table and its remarks. Columns that do not fit into the console move to further tables below."""
     console.print(Text(f"\n{table.title}", style="italic"))
     names = [column for column in table.columns if column.header in ROW_NAMES]
     for number, columns in enumerate(split_columns(table.columns, names, console.width)):
@@ -159,7 +159,7 @@ def print_table(table: TextTable, console: SafeConsole) -> None:
 
 
 def _print_columns(columns: Sequence[Column], console: SafeConsole, skipped: int = 0) -> None:
-    """Print a table. Omit rows in which all columns after the first ``skipped`` columns are empty."""
+    """Print columns as a table. Omit rows whose cells after the first ``skipped`` columns are all empty."""
     table = Table(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
     for column in columns:
         table.add_column(
@@ -175,7 +175,7 @@ def _print_columns(columns: Sequence[Column], console: SafeConsole, skipped: int
 
 
 def split_columns(columns: Sequence[Column], names: Sequence[Column], width: int) -> Iterator[list[Column]]:
-    """Divide columns among tables that fit into ``width``. Each table after the first repeats ``names``."""
+    """Split columns into tables that fit into ``width``. Each table after the first repeats the columns ``names``."""
     fitting, overflow = list(columns), list[Column]()
     while _table_width(fitting) > width and (lowest_priority := max(column.order for column in fitting)):
         overflow = [column for column in fitting if column.order == lowest_priority] + overflow
@@ -190,7 +190,7 @@ def split_columns(columns: Sequence[Column], names: Sequence[Column], width: int
 
 
 def _table_width(columns: Sequence[Column]) -> int:
-    """Return the width of a table with names folded to ``MIN_NAME_WIDTH``."""
+    """Return a table's width in terminal columns if names are folded to ``MIN_NAME_WIDTH``."""
     widths = [max(map(cell_len, (each.header, *each.cells))) for each in columns]
     limits = [MIN_NAME_WIDTH if each.header in ROW_NAMES else PIPE_WIDTH for each in columns]
     return sum(map(min, widths, limits)) + GAP * (len(columns) - 1)

@@ -23,21 +23,21 @@ _NUMBER = re.compile(r"(?!\b[1-5]\d\d\b)\b\d+(?:[.,]\d+)*\b")  # numbers except 
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A violation and the test types in which it occurs."""
+    """A cause of failed checks, and the test types that it affects."""
 
-    result: CheckResult  # the violation in the first of these test types
+    result: CheckResult  # the failed check in the first of these test types
     test_types: tuple[str, ...]
 
 
 def format_result(result: CheckResult) -> str:
-    """Format a failed result as text."""
+    """Format a failed check's result as a line of text."""
     expected = "" if result.expected is None else f". Expected {result.expected}"
     got = f", got {result.actual}" if expected and result.actual is not None else ""
     return f"{result.check} ({result.rule}): {result.message}{expected}{got}"
 
 
 def group_causes(results: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
-    """Group the failed results among (test type, result) pairs by cause, in order of appearance."""
+    """Group failed checks by cause, in order of appearance. ``results`` are (test type, result) pairs."""
     groups: dict[tuple[object, ...], list[tuple[str, CheckResult]]] = {}
     for kind, result in results:
         if result.outcome is not Outcome.PASS:
@@ -49,19 +49,19 @@ def group_causes(results: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
 
 
 def group_verdict_causes(verdicts: Sequence[VerificationRecord]) -> list[Cause]:
-    """Return the distinct causes in verification records of an implementation."""
+    """Group the failed checks in an implementation's verification records by cause."""
     return group_causes((verdict.test_type, result) for verdict in verdicts for result in verdict.results)
 
 
 def format_test_types(cause: Cause, every: Sequence[str]) -> str:
-    """Format the test types of a cause. If they include all test types in ``every``, return ``all test types``."""
+    """Format the test types that a cause affects, as ``all test types`` if it affects all those in ``every``."""
     affected = [kind for kind in cause.test_types if kind != WHOLE_SERVER]
     affects_all = len(affected) > 2 and set(affected) >= set(every) - {WHOLE_SERVER}
     return "all test types" if affects_all else ", ".join(cause.test_types)
 
 
 def cause_key(result: CheckResult) -> tuple[object, ...]:
-    """Return a key that is equal for results with the same cause. Paths and numbers are ignored."""
+    """Return a key that results with the same cause share. It ignores request targets and numbers in messages."""
 
     def plain(text: str | None) -> str:
         return _NUMBER.sub("0", _COUNT.sub("", _TARGET.sub("", text or "")))
@@ -71,16 +71,16 @@ def cause_key(result: CheckResult) -> tuple[object, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ImplementationVerdict:
-    """The result of verifying an implementation, with the reason for a failure."""
+    """The verdict on an implementation, with the reason if it failed."""
 
     implementation: str
     verdict: Literal["verified", "failed", "build failed", "skipped", "not started"]
     reason: str = ""
-    problems: tuple[str, ...] = ()  # complete messages about the build, the start or the exit of the server
+    problems: tuple[str, ...] = ()  # full messages about a failed build, a failed start or an exited server
 
     @classmethod
     def failed(cls, name: str, violations: int, reason: str) -> Self:
-        """Return the verdict on an implementation that has violations or that failed for a different reason."""
+        """Return the verdict on a failed implementation. ``reason`` is used only if there are no violations."""
         return cls(
             implementation=name,
             verdict="failed",
@@ -89,13 +89,13 @@ class ImplementationVerdict:
 
     @property
     def line(self) -> str:
-        """The verdict in a single line, for example ``gin: build failed: go build failed (exit status 1)``."""
+        """The verdict as a single line, for example ``gin: build failed: go build failed (exit status 1)``."""
         reason = _first(self.reason).removeprefix(f"{self.implementation}: ").removesuffix(":")
         return f"{self.implementation}: {self.verdict}" + (f": {reason}" if reason else "")
 
 
 def build_verdict(name: str, build: BuildRecord | None) -> ImplementationVerdict | None:
-    """Return the verdict on an implementation that was not built. Return None after a successful build."""
+    """Return the verdict on an implementation whose build failed or was skipped, or None after a successful build."""
     if build is None or build.status == "ok":
         return None
     return ImplementationVerdict(
@@ -104,29 +104,30 @@ def build_verdict(name: str, build: BuildRecord | None) -> ImplementationVerdict
 
 
 def count_violations(verdicts: Sequence[VerificationRecord]) -> int:
-    """Return the number of distinct causes of an implementation's failed checks."""
+    """Count the distinct causes of an implementation's failed checks. Warnings do not count."""
     return sum(cause.result.outcome is Outcome.FAIL for cause in group_verdict_causes(verdicts))
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationReport:
-    """The result of verifying all selected implementations."""
+    """The results of ``tfb verify`` for all selected implementations."""
 
     verdicts: Sequence[VerificationRecord]
     problems: Sequence[str]  # messages about failed builds, failed starts and checks that could not run
-    folders: Mapping[str, str]  # implementation -> folder, relative to the repository if the repository contains it
+    # Implementation -> folder, relative to the repository or, outside the repository, to the tree of implementations.
+    folders: Mapping[str, str]
     implementations: Sequence[ImplementationVerdict] = ()  # all selected implementations
 
     @property
     def other_problems(self) -> Sequence[str]:
-        """Problems that do not belong to an implementation."""
+        """Problems that do not concern a particular implementation."""
         reported = {problem for each in self.implementations for problem in each.problems}
         return [problem for problem in self.problems if problem not in reported]
 
 
 @cache
 def rule_lines() -> Mapping[str, int]:
-    """Return the line number of each rule in docs/requirements.md, or an empty mapping if the page does not exist."""
+    """Return each rule's line number in docs/requirements.md. The mapping is empty if the page does not exist."""
     page = REPOSITORY / REQUIREMENTS
     text = page.read_text(encoding="utf-8") if page.exists() else ""
     matches = ((re.match(r"- \*\*(.+?)\*\*", line), number) for number, line in enumerate(text.splitlines(), 1))
@@ -134,13 +135,13 @@ def rule_lines() -> Mapping[str, int]:
 
 
 def rule_location(rule: str) -> str:
-    """Return the location of a rule in a form that editors can open, for example ``docs/requirements.md:24``."""
+    """Return a rule's location in a form that editors can open, for example ``docs/requirements.md:24``."""
     line = rule_lines().get(rule)
     return f"{REQUIREMENTS}:{line}" if line else REQUIREMENTS
 
 
 def explain_result(result: CheckResult) -> str:
-    """Return the message, the expected value, the actual value and the rule on separate lines."""
+    """Return a result's message, expected value, actual value and rule on separate lines."""
     lines = [result.message]
     lines += [f"expected: {result.expected}"] if result.expected is not None else []
     lines += [f"got: {result.actual}"] if result.actual is not None else []
@@ -182,7 +183,7 @@ def as_github(report: VerificationReport) -> str:
 
 
 def as_junit(report: VerificationReport) -> str:
-    """Return JUnit XML: a suite for each implementation and test type, and a case for each check."""
+    """Return JUnit XML with a suite for each implementation and test type, and a case for each check."""
     root = ElementTree.Element("testsuites", name="tfb verify")
     for verdict in report.verdicts:
         name = _xml(f"{verdict.implementation}.{verdict.test_type}")
@@ -209,7 +210,10 @@ def as_junit(report: VerificationReport) -> str:
 
 
 def _add_implementations(root: ElementTree.Element, verdicts: Sequence[ImplementationVerdict]) -> None:
-    """Add a suite with a case for each implementation: an error if it was not built, did not start, or exited."""
+    """Add a suite with a case for each implementation.
+
+    The case has an error if the build or the start failed, or if the server exited.
+    """
     if not verdicts:
         return
     errors = sum(bool(each.problems) for each in verdicts)
@@ -247,12 +251,12 @@ def _first(text: str) -> str:
 
 
 def _message(text: str) -> str:
-    """Escape text for a workflow command. A response must not be able to start a different command."""
+    """Escape text for a workflow command, so that text from a response cannot start another command."""
     return inert_line(printable(text)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _file(report: VerificationReport, implementation: str) -> str:
-    """Return the CI annotation property with the configuration file, or "" if it is outside the repository."""
+    """Return the annotation property that names an implementation's configuration file, or "" if it is unknown."""
     folder = report.folders.get(implementation)
     return f"file={_property(f'{folder}/benchmark_config.json')}," if folder else ""
 

@@ -31,7 +31,7 @@ class Endpoint:
 
     @property
     def authority(self) -> str:
-        """Return the value of the ``Host`` header (RFC 9110 section 7.2), with brackets around an IPv6 address."""
+        """Return the value for the ``Host`` header (RFC 9110 section 7.2). An IPv6 address is in brackets."""
         return self.name or f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     @property
@@ -45,12 +45,12 @@ class Endpoint:
         return 0 if self.unix or self.tls else self.port
 
     def url(self, path: str) -> str:
-        """Return the absolute URL of a path. It contains ``host`` and ``port``, even if ``name`` is set."""
+        """Return the absolute URL of a path. Use ``host`` and ``port``, even if ``name`` is set."""
         scheme = "https" if self.tls else "http"
         return f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}{path}"
 
     def connect(self, seconds: float) -> socket.socket:
-        """Return a connection with a time limit per operation. With TLS, the first operation performs the handshake."""
+        """Return a connection with a timeout for each operation. With TLS, the first operation does the handshake."""
         if self.unix:
             connection = self.unix.connect(seconds)
         else:
@@ -74,7 +74,7 @@ def _tls_context(protocol: str) -> ssl.SSLContext:
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseAddress:
-    """A PostgreSQL database's address and accounts. The administrator may read statistics and restore tables."""
+    """The address and accounts of a PostgreSQL database. The administrator may read statistics and restore tables."""
 
     host: str
     port: int
@@ -89,17 +89,17 @@ NO_DATABASE = DatabaseAddress(host="", port=0)  # for services that need no data
 
 
 class Meter(Protocol):
-    """A meter for a process tree's resource usage."""
+    """A meter for the resource usage of a server or a database."""
 
     def read(self) -> Reading:
-        """Return the counters. Raises ServerDiedError if every process has exited."""
+        """Return the current counters. Raises ServerDiedError if all processes have exited."""
 
 
 class ConnectionTracker(Protocol):
-    """A meter for the connections from load generators to a server."""
+    """A meter for the connections from a load generator to a server."""
 
     def read(self) -> SocketCounters | None:
-        """Return the counters, or None if they are unavailable."""
+        """Return the current socket counters, or None if they are unavailable."""
 
     def close(self) -> None:
         """Stop metering."""
@@ -115,17 +115,17 @@ class ServerProgram(Meter, Protocol):
         return SocketMeter(port)
 
     def identity(self) -> str:
-        """Return the pid or container id, and the start time. They change if the server restarts."""
+        """Return the pid or container id, with the start time. This identity changes if the server restarts."""
 
     def require_alive(self) -> None:
-        """If the server has exited, raise ServerDiedError with the exit status and the end of the log."""
+        """If the server has exited, raise ServerDiedError with the exit status and the last lines of the log."""
 
     def end(self) -> float | None:
         """Send SIGTERM. Return the seconds until the server exits, or None if it keeps running."""
         return None
 
     def steal_ticks(self) -> tuple[float, float] | None:
-        """Return the CPU ticks of the server's machine (stolen by the hypervisor, total), or None if unknown."""
+        """Return (ticks stolen by the hypervisor, all CPU ticks) on the server's machine, or None if unknown."""
         return machine.steal_ticks()
 
 
@@ -138,11 +138,11 @@ class Server:
     program: ServerProgram
     startup_time: float = 0.0  # seconds from the start to the first successful response
     upstream: "Upstream | None" = None  # upstream server that UPSTREAM_URL points to
-    inputs: "Inputs | None" = None  # files and ports in further environment variables
+    inputs: "Inputs | None" = None  # files and ports that it finds in environment variables
 
 
 def endpoint_of(server: Server, test_type: TestType) -> Endpoint:
-    """Return the address at which a server serves a test type."""
+    """Return the address for requests of a test type, which may have its own port."""
     if not test_type.port_variable or server.inputs is None:
         return server.endpoint
     port = server.inputs.ports[test_type.port_variable]
@@ -151,14 +151,14 @@ def endpoint_of(server: Server, test_type: TestType) -> Endpoint:
 
 
 class Inputs(Protocol):
-    """The files and ports that a server process found in its environment variables."""
+    """The files and ports that tfb passes to a server process in environment variables."""
 
     @property
     def ports(self) -> Mapping[str, int]:
-        """Return the ports by environment variable."""
+        """Return a mapping from environment variables to ports."""
 
     def path(self, variable: str) -> Path:
-        """Return the path of a file or folder, given its environment variable."""
+        """Return the path of the file or folder that an environment variable names."""
 
 
 class Database(Protocol):
@@ -169,7 +169,7 @@ class Database(Protocol):
         """Return the database's address and accounts."""
 
     def restore(self) -> None:
-        """Restore the seeded tables. If the database is shared, no server may be connected."""
+        """Restore the seeded tables. No server may be connected to a shared database meanwhile."""
 
     def meter(self) -> Meter | None:
         """Return a meter for the database's processes, or None if they run on a different machine."""
@@ -189,17 +189,17 @@ class Upstream(Protocol):
 
     @property
     def url(self) -> str:
-        """The value of UPSTREAM_URL."""
+        """The URL that implementations find in UPSTREAM_URL."""
 
     def reset(self) -> None:
         """Reset the counters to zero."""
 
     def stats(self) -> UpstreamStats:
-        """Return the counters."""
+        """Return the counters since the last reset."""
 
 
 class SharedDatabase(Database, Protocol):
-    """A run's PostgreSQL server, which may provide private databases. If it has exited, ``restore`` restarts it."""
+    """A run's PostgreSQL server. It may provide private databases. If it has exited, ``restore`` restarts it."""
 
     @property
     def log(self) -> Path | None:
@@ -210,7 +210,7 @@ class SharedDatabase(Database, Protocol):
 
     @property
     def supports_copies(self) -> bool:
-        """Return whether each server can have a private database, so that servers can run at the same time."""
+        """Return whether private databases are available, so that several servers can run at the same time."""
 
     def private_database(self, name: str, *, empty: bool = False) -> AbstractContextManager[Database]:
         """Create a database for a single server. It has the seeded tables or, if ``empty`` is set, no tables.
@@ -224,24 +224,24 @@ class RunningGenerator(Protocol):
 
     @property
     def command(self) -> Sequence[str]:
-        """The command line."""
+        """The generator's command line."""
 
     def begin(self) -> None:
-        """If the generator waits for ``go``, start the load. Raises LoadError if the generator fails."""
+        """Tell the generator to start the load, if it waits for ``go``. Raises LoadError if the generator fails."""
 
     def wait(self, seconds: float) -> int | None:
-        """Wait until the generator exits. Return the exit status (negative: a signal), or None after ``seconds``."""
+        """Wait for the generator. Return the exit status, or None if it is still running after ``seconds``."""
 
     def interrupt(self) -> None:
         """Ask the generator to stop and print the results so far."""
 
     def output(self) -> str:
-        """Return the output."""
+        """Return what the generator has printed so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratorStart:
-    """The start of a load generator in a group. Times are from this machine's clock."""
+    """When and how a load generator in a group started. Times are from this machine's clock."""
 
     client: str
     connections: int
@@ -255,15 +255,15 @@ class GeneratorGroup(Protocol):
     """Load generators on several client machines, which tfb uses like a single ``RunningGenerator``."""
 
     def starts(self) -> Sequence[GeneratorStart]:
-        """Return the start of each generator, in the order of the results."""
+        """Return when and how each generator started, in the same order as the results."""
 
 
 class Runtime(Protocol):
-    """A way to build and start implementations: as local processes or in containers."""
+    """An environment in which implementations are built and run: local processes or containers."""
 
     @property
     def name(self) -> str:
-        """``local`` or ``docker``."""
+        """The name of the runtime: ``local`` or ``docker``."""
 
     @property
     def side_by_side(self) -> bool:
@@ -278,7 +278,7 @@ class Runtime(Protocol):
 
     @property
     def network(self) -> str:
-        """Return the kind of network between generator, servers and database: ``host`` (loopback) or ``bridge``."""
+        """Return which network connects generator, servers and database: ``host`` (loopback) or ``bridge``."""
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
         """Build an implementation. If the build fails, return a record with the reason instead of raising an error."""
@@ -300,7 +300,7 @@ class Runtime(Protocol):
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[RunningGenerator]:
-        """Start a load generator. ``program`` is ``wrk`` or a path. Script names in toolset/wrk become paths.
+        """Start a load generator. ``program`` is ``wrk`` or a path. Names of scripts in toolset/wrk become paths.
 
         If ``waits_for_go`` is set, the generator prints that it is ready and waits for a line on stdin. It may write
         files to ``folder``.

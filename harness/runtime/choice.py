@@ -26,7 +26,7 @@ REMOTE_RUNTIME: Hook[Callable[[Settings, Sequence[Implementation], Path, str], R
 def choose_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, *, run_id: str
 ) -> Runtime:
-    """Return the runtime for the settings. Raises EnvironmentLacksError, with a remedy, for a missing requirement."""
+    """Return the selected runtime. Raises EnvironmentLacksError, with a remedy, if a requirement is missing."""
     if settings.hosts.uses_remote_machines:
         return REMOTE_RUNTIME.load()(settings, implementations, logs, run_id)
     if uses_local_runtime(settings):
@@ -48,13 +48,13 @@ def uses_local_runtime(settings: Settings) -> bool:
 def uses_bridge(settings: Settings, implementations: Sequence[Implementation]) -> bool:
     """Return whether containers use a bridge network.
 
-    If any implementation is a TechEmpower folder, which needs a bridge, all servers use the bridge.
+    All servers use a bridge if any implementation is a TechEmpower folder, because such a folder needs one.
     """
     return settings.network_mode == "bridge" or any(map(techempower_container.is_techempower_folder, implementations))
 
 
 def can_run_side_by_side(settings: Settings, implementations: Sequence[Implementation]) -> bool:
-    """Return whether the selected runtime can run several servers at once. This does not prepare the runtime."""
+    """Return whether the selected runtime can run several servers at once, without preparing the runtime."""
     if settings.server_port is not None or settings.hosts.uses_remote_machines:
         return False
     return uses_local_runtime(settings) or not uses_bridge(settings, implementations)
@@ -89,19 +89,19 @@ def make_local_runtime(settings: Settings, implementations: Sequence[Implementat
 def make_docker_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
 ) -> DockerRuntime:
-    """Return the Docker runtime. ``prepare`` also builds the images of PostgreSQL and wrk."""
+    """Return the Docker runtime. If ``prepare`` is set, remove leftovers, and build the PostgreSQL and wrk images."""
     server_limits = limits.parse_server_limits(settings.container_memory, settings.container_pids)
     techempower = [i for i in implementations if techempower_container.is_techempower_folder(i)]
     if settings.network_mode == "host" and techempower:
         raise UsageError(
-            f"--network-mode host: {techempower[0].name} has no local block, so it needs a bridge network, where "
-            "PostgreSQL is at tfb-database:5432 and the server's port is free. Remove the flag"
+            f"--network-mode host: {techempower[0].name} has no local block, so it must run on a bridge network, where "
+            "it finds PostgreSQL at tfb-database:5432 and its port is free. Remove the flag"
         )
     if with_local := [i for i in implementations if i.allowed and i not in techempower]:
         raise UsageError(
-            f"--allow {with_local[0].name}: the flag applies only to implementations without a local block; remove it"
+            f"--allow {with_local[0].name}: the flag applies only to implementations without a local block. Remove it"
         )
-    # All servers of a run use the same network, because results with and without a bridge cannot be compared.
+    # All servers of a run use the same network, because results with and without a bridge are not comparable.
     bridge = uses_bridge(settings, implementations)
     database = settings.hosts.database if isinstance(settings.hosts.database, ExistingDatabase) else None
     if bridge and database and database.host in LOOPBACK:
@@ -136,8 +136,8 @@ def make_docker_runtime(
         database_host=database.host if database else None,
     )
     if prepare:
-        atexit.register(runtime.close)  # removes resources even if a signal interrupts the normal removal
-        # Containers left over from a killed run would disturb the measurement.
+        atexit.register(runtime.close)  # remove resources even if a signal interrupts normal clean-up
+        # Containers that a killed run left behind would disturb the measurement.
         removable = [leftover for leftover in compose.engine_leftovers() if leftover.is_certain]
         if removable and settings.consent == "yes":
             logger.warning("removing leftovers from a killed run: %s", ", ".join(map(str, removable)))

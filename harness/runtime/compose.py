@@ -19,11 +19,11 @@ from harness.plain_text import printable
 
 logger = logging.getLogger("tfb.compose")
 
-RUN_LABEL = "org.tfb.run"  # label of containers and networks; its value is the id of the run that created them
-OWNER_LABEL = "org.tfb.owner"  # label of containers and networks; its value identifies the tfb process
-IMAGE_LABEL = "org.tfb.image"  # label of images; its value is the tag
-STAND_IN_LABEL = "org.tfb.stand-in"  # label of local stand-ins for base images; value: kind and Debian suite
-BUILDS = "tfb"  # compose project of all builds; part of the image names
+RUN_LABEL = "org.tfb.run"  # label of containers and networks: id of the run that created them
+OWNER_LABEL = "org.tfb.owner"  # label of containers and networks: identity of the tfb process
+IMAGE_LABEL = "org.tfb.image"  # label of images: the tag
+STAND_IN_LABEL = "org.tfb.stand-in"  # label of local stand-ins for base images: kind and Debian suite
+BUILDS = "tfb"  # compose project for all builds; image names start with it
 FOLDER = REPOSITORY / "docker"
 DATABASE, SERVER, WRK, LOADGEN = "tfb-database", "tfb-server", "tfb-wrk", "tfb-loadgen"  # names of services
 WEBSOCKET_WITNESS = "tfb-websocket-witness"
@@ -81,7 +81,7 @@ def engine_version() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceKind:
-    """A kind of resource in an engine, with the commands that list and remove it."""
+    """A kind of Docker resource, with the commands that list and remove it."""
 
     kind: str
     listing: tuple[str, ...]
@@ -127,12 +127,12 @@ def client_environment(*, proxies: bool = True) -> dict[str, str]:
 
 
 def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> process.CompletedCommand:
-    """Run a docker command. ``at`` contains arguments that select a remote machine's engine."""
+    """Run a docker command. ``at`` contains the arguments that select a remote engine."""
     return process.run(["docker", *at, *arguments], seconds=seconds, env=client_environment())
 
 
 def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | None:
-    """Return the details of a container or image, or None if it does not exist."""
+    """Return what docker inspect prints about a container or image, or None if it does not exist."""
     done = docker(kind, "inspect", name, at=at)
     if done.status != 0:
         return None
@@ -141,7 +141,7 @@ def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | No
 
 
 def ownership_labels(run_id: str) -> dict[str, str]:
-    """Return the labels for all resources that this process creates in an engine for a run."""
+    """Return the labels for all containers, networks and volumes that this process creates for a run."""
     return {RUN_LABEL: run_id, OWNER_LABEL: ownership.own_identity()}
 
 
@@ -157,12 +157,12 @@ class Project:
     run_id: str
     bridge: bool
     variables: Mapping[str, str] = field(default_factory=dict)
-    engine: Sequence[str] = ()  # arguments that select a remote machine's engine
+    engine: Sequence[str] = ()  # arguments that select a remote engine
     token: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @property
     def name(self) -> str:
-        """Name of the compose project."""
+        """The name of the compose project."""
         return f"tfb-{self.run_id.lower()}-{self.token}"
 
     @property
@@ -179,7 +179,7 @@ class Project:
 
     @property
     def network(self) -> str:
-        """Name of the run's bridge network."""
+        """The name of the run's bridge network."""
         return f"{self.name}_tfb"
 
     def run(
@@ -190,19 +190,19 @@ class Project:
         variables: Mapping[str, str] | None = None,
         project: str | None = None,
     ) -> process.CompletedCommand:
-        """Run a compose command. ``variables`` contains additional variables that the compose files use."""
+        """Run a compose command. ``variables`` contains additional variables for the compose files."""
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
         command = ["docker", *self.engine, "compose", "--ansi", "never", "--project-name", project or self.name]
         run = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": ownership.own_identity()}
-        # Let users set variables that compose.yaml reads, for example TFB_DATABASE_TMPFS.
+        # Users may set variables that compose.yaml reads, for example TFB_DATABASE_TMPFS.
         settings = {name: value for name, value in os.environ.items() if name.startswith("TFB_")}
         environment = {**client_environment(), **settings, **run, **self.variables, **(variables or {})}
         return process.run([*command, *files, *arguments], seconds=seconds, cwd=REPOSITORY, env=environment, log=log)
 
     def build(self, *arguments: str, seconds: float, log: Path, more: Mapping[str, str]) -> process.CompletedCommand:
-        """Build an image in the project that all runs share, so that an unchanged image keeps its id."""
+        """Build an image in a compose project that all runs share, so that an unchanged image keeps its id."""
         return self.run("build", *arguments, seconds=seconds, log=log, variables=more, project=BUILDS)
 
     def container(self, service: str, project: str | None = None) -> str:
@@ -244,16 +244,16 @@ class Project:
 
 
 def find_labelled(kind: ResourceKind, labels: Mapping[str, str], at: Sequence[str] = ()) -> list[str] | None:
-    """Return the identities of resources that have all these labels, newest first, or None if listing fails."""
+    """Return the ids (or volume names) of resources with all these labels, newest first, or None if listing fails."""
     filters = [word for label in labels.items() for word in ("--filter", f"label={'='.join(label)}")]
     done = docker(*kind.listing, *filters, "--format", kind.identity, at=at)
     if done.status != 0:
         return None
-    return [line for line in done.stdout.splitlines() if IDENTITY.fullmatch(line)]  # other lines are warnings
+    return [line for line in done.stdout.splitlines() if IDENTITY.fullmatch(line)]  # skip warnings
 
 
 def engine_leftovers(engine: Sequence[str] = ()) -> tuple[Leftover, ...]:
-    """Return the resources of exited runs, and of runs on other machines, which may still be active."""
+    """Return the resources of exited runs, and those of runs on other machines, which may still be active."""
     leftovers = []
     for kind in RESOURCE_KINDS:
         labels = [f'{{{{.Label "{label}"}}}}' for label in (OWNER_LABEL, RUN_LABEL)]
@@ -262,7 +262,7 @@ def engine_leftovers(engine: Sequence[str] = ()) -> tuple[Leftover, ...]:
         for line in completed.stdout.splitlines() if completed.status == 0 else ():
             identity, owner, run, resource = (*line.split("\t"), "", "", "")[:4]
             state = ownership.owner_state(owner)
-            if state != "alive" and IDENTITY.fullmatch(identity):  # other lines are warnings
+            if state != "alive" and IDENTITY.fullmatch(identity):  # skip warnings
                 name = printable(f"{resource} of run {run}")
                 remove = partial(_remove, (*kind.removal, identity), engine)
                 leftovers.append(Leftover(kind=kind.kind, name=name, is_certain=state == "dead", remove=remove))

@@ -15,20 +15,20 @@ from harness.runtime import ServerProgram
 from harness.runtime.compose import client_environment, docker, inspect
 from harness.runtime.crashes import crash_reason
 
-# Maximum size of the log. The kernel enforces it if ``read`` does not truncate the log to MAX_LOG_BYTES in time.
+# Hard limit on the size of the log, in case ``read`` does not truncate the log to MAX_LOG_BYTES in time.
 FOLLOWED_BYTES = 2 * process.MAX_LOG_BYTES
 LAST_LINES, LAST_BYTES = "200", 64 << 10
-# When the log is full, the kernel kills `docker logs`. `docker wait` then waits until the container exits.
+# When the log reaches its hard limit, the kernel kills `docker logs`. `docker wait` then waits for the container.
 FOLLOW = 'ulimit -f "$1"; id=$2; shift 2; "$@" logs --follow "$id" || exec "$@" wait "$id" >/dev/null'
-SETTLE_SECONDS = 5.0  # time for the engine to notice that a process has exited
+SETTLE_SECONDS = 5.0  # time that the engine may take to notice an exit
 SIGNALLED = 128  # a program killed by signal N exits with this status plus N
 
 
 class Container(ServerProgram):
-    """A started container. The output is copied to ``log`` until ``close``.
+    """A started container. Its output is copied to ``log`` until ``close`` is called.
 
-    ``read`` reads the kernel's counters, which costs less under load than a request to the engine. If the container has
-    exited, the constructor raises a StartError with the last lines of the output.
+    ``read`` uses the kernel's counters, because asking the engine would use more CPU time during the load.
+    If the container has already exited, the constructor raises StartError with the last lines of the output.
     """
 
     place = ""  # suffix in messages, such as " on database"; empty for this machine
@@ -45,7 +45,7 @@ class Container(ServerProgram):
             self.pid = int(state.get("Pid", 0))
             self._born = process_start(self.pid)
             try:
-                self._meter = CgroupMeter(self.pid)  # an exited container has pid 0, which has no control group
+                self._meter = CgroupMeter(self.pid)  # fails for an exited container, which has pid 0
             except ServerDiedError as error:
                 self._require_local_engine()
                 raise StartError(f"the container exited immediately: {self.how_it_ended()}") from error
@@ -57,14 +57,14 @@ class Container(ServerProgram):
         if state.get("Running") and int(state.get("Pid", 0)) == self.pid:
             engine = docker("info", "--format", "{{.Name}}").stdout.strip() or "unknown"
             raise StartError(
-                f"the container runs, but this machine has no process {self.pid}: the Docker engine (machine {engine}, "
-                f"DOCKER_HOST {os.environ.get('DOCKER_HOST', 'not set')}) is on another machine, in a virtual machine "
-                "or outside this container. Use a local engine (unset DOCKER_HOST, docker context use default), or run "
-                "tfb on the engine's machine"
+                f"the container is running, but this machine has no process {self.pid}: the Docker engine (machine "
+                f"{engine}, DOCKER_HOST {os.environ.get('DOCKER_HOST', 'not set')}) is on another machine, in a "
+                "virtual machine or outside this container. Use a local engine (unset DOCKER_HOST, docker context use "
+                "default), or run tfb on the engine's machine"
             )
 
     def alive(self) -> bool:
-        """Return whether the container's first process is running. A new process with the same pid does not count."""
+        """Return whether the container's first process is running, and not a new process with the same pid."""
         return self._born is not None and process_start(self.pid) == self._born
 
     def identity(self) -> str:
@@ -80,22 +80,22 @@ class Container(ServerProgram):
             raise ServerDiedError(self.crash_reason()) from error
 
     def require_alive(self) -> None:
-        """If the container has exited, raise ServerDiedError with the end of the log."""
+        """If the container has exited, raise ServerDiedError with the last lines of the log."""
         if not self.alive():
             raise ServerDiedError(self.crash_reason())
 
     def crash_reason(self) -> str:
-        """Return why the container exited, with the end of the log."""
+        """Return why the container exited, and the last lines of the log."""
         return crash_reason(self.name, f"its container{self.place} has exited: {self.how_it_ended()}", self.log)
 
     def how_it_ended(self) -> str:
-        """Wait until the log is complete. Return how the container exited."""
+        """Complete the log and return how the container exited."""
         self._follower.wait(SETTLE_SECONDS)
         self._complete_log()
         return describe_end(self.id)
 
     def _complete_log(self) -> None:
-        """Truncate the log. If it reached ``FOLLOWED_BYTES``, append the last lines of the output."""
+        """Truncate the log. If copying stopped at ``FOLLOWED_BYTES``, append the last lines of the output."""
         full = self.log.stat().st_size >= FOLLOWED_BYTES
         process.truncate_log(self.log)
         if full:
@@ -103,16 +103,16 @@ class Container(ServerProgram):
                 log.write(self._last_lines()[-LAST_BYTES:].encode())
 
     def _last_lines(self) -> str:
-        """Return the last lines of output that the engine has stored."""
+        """Ask the engine for the last lines of the container's output."""
         return docker("logs", "--tail", LAST_LINES, self.id).stdout
 
     def address(self) -> str | None:
-        """Return the address in the first network that assigns an address, or None on the host's network."""
+        """Return the container's IP address, or None on the host's network."""
         networks = ((inspect("container", self.id) or {}).get("NetworkSettings") or {}).get("Networks") or {}
         return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), None)
 
     def end(self) -> float | None:
-        """Send SIGTERM to the first process. Return the seconds until the exit, or None if it keeps running."""
+        """Send SIGTERM to the first process. Return the seconds until it exits, or None if it keeps running."""
         began = time.monotonic()
         self.signal("TERM")
         while (seconds := time.monotonic() - began) < process.STOP_SECONDS:
@@ -129,12 +129,12 @@ class Container(ServerProgram):
         """Stop the container and complete the log."""
         try:
             docker("stop", "--time", f"{process.STOP_SECONDS:.0f}", self.id)
-        finally:  # even if the engine does not respond
+        finally:  # close even if the engine does not respond
             self.close()
 
     def close(self) -> None:
         """Complete a stopped container's log."""
-        self._follower.wait(1.0)  # the last output arrives shortly after the exit
+        self._follower.wait(1.0)  # the last output may arrive shortly after the exit
         self._follower.stop()
         self._complete_log()
 

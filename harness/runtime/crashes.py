@@ -10,8 +10,8 @@ LOG_BYTES = 1 << 20  # maximum number of bytes to search in a log
 NO_REASON = "Traceback (most recent"  # start of a Python traceback's first line, which does not name the exception
 LINE_CHARACTERS = 500  # longer lines are cut, because the patterns can take quadratic time
 
-# Messages of programs that crash. The named groups capture the exception. In Python, it is on the line after the
-# indented frames. In Node.js, it follows the marked source line. In Perl, it precedes the message about the abort.
+# Messages of programs that crash. The named groups capture the exception. Python prints it after the indented frames,
+# Node.js after the marked source line, and Perl before the message about the abort.
 _EXCEPTIONS = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t|+].*\n|\n){0,300}(?P<python>[^\s|+].*)"
     r"|^(?P<go>(?:panic|fatal error): .+)"
@@ -55,7 +55,7 @@ _SURVIVED = re.compile(
     r"|(?P<unhandled>\b(?:uncaughtException|unhandledRejection|Unhandled (?:promise )?rejection)\b.*)",
     re.MULTILINE,
 )
-# Lines that a logger marks as errors, used if no other pattern matches.
+# Lines that a logger marks as errors. They are used only if no other pattern matches.
 _ERROR_LINES = re.compile(
     r"^(?=[Ee]rror: |.{0,200}?(?:\b(?:ERROR|SEVERE|FATAL|CRITICAL|PANIC)\b|\[(?:error|fatal|crit)\]"
     r"|\"level\": ?\"(?:error|fatal)\"))(?P<line>.+)$",
@@ -66,7 +66,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 
 def read_log(log: Path, begin: int) -> str:
-    """Return up to ``LOG_BYTES`` of a log, starting at byte ``begin``. If the log is shorter, return the log's end."""
+    """Return up to ``LOG_BYTES`` of a log, starting at byte ``begin``. If it ends earlier, return its end."""
     try:
         size = log.stat().st_size
         with log.open("rb") as file:
@@ -83,7 +83,7 @@ def find_crashes(log: Path) -> list[str]:
 
 
 def find_errors(log: Path, begin: int) -> list[str]:
-    """Return up to three distinct exceptions after byte ``begin`` of a log or, without exceptions, error lines."""
+    """Return up to three distinct exceptions after byte ``begin`` of a log. If there are none, return error lines."""
     text = _text(log, begin)
     messages = [each for each in find_exceptions(text) if not each.startswith(NO_REASON)] or _lines(_ERROR_LINES, text)
     distinct = {re.sub(r"\d+|0x[0-9a-f]+", "", each): each for each in reversed(messages)}
@@ -91,12 +91,12 @@ def find_errors(log: Path, begin: int) -> list[str]:
 
 
 def find_exceptions(text: str) -> list[str]:
-    """Return crashes and survived exceptions in the order in which they occur in the text."""
+    """Return the crashes and the survived exceptions in a text, in order of occurrence."""
     by_line: dict[int, str] = {}
     for pattern in (_WORKERS, _SURVIVED, _EXCEPTIONS):
         for match in pattern.finditer(text):
             groups = [each for each in match.groups() if each]
-            # The key is the line on which the match ends, because two patterns may match the same exception.
+            # Two patterns may match the same exception. Such matches end on the same line, so use it as the key.
             by_line[text.count("\n", 0, match.end())] = _one_line(groups[0] if groups else match[0])
     return [by_line[line] for line in sorted(by_line)]
 
@@ -117,7 +117,7 @@ def crash_reason(name: str, how: str, log: Path) -> str:
 
 
 def _text(log: Path, begin: int) -> str:
-    """Return a part of a log as ``read_log`` does, but remove colours and shorten long lines."""
+    """Return the result of ``read_log`` without colours and with long lines shortened."""
     return "\n".join(line[:LINE_CHARACTERS] for line in _COLOUR.sub("", read_log(log, begin)).split("\n"))
 
 

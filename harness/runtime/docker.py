@@ -101,7 +101,7 @@ class DockerRuntime:
 
     @property
     def network(self) -> str:
-        """Return the network of all containers: ``bridge`` if an implementation requires it, otherwise ``host``."""
+        """Return the network that all containers use: ``bridge`` or ``host``."""
         return "bridge" if self.project.bridge else "host"
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
@@ -152,7 +152,7 @@ class DockerRuntime:
         self._read_versions()
 
     def _build_tool(self, service: str, tag: str) -> None:
-        """Build the image of a program that tfb provides. Announce the build if no earlier image exists."""
+        """Build the image of a program that tfb provides. Report progress only if no earlier image exists."""
         is_new = inspect("image", tag) is None
         with step(f"build the image {tag}") if is_new else nullcontext():
             self._build(service, tag, self.logs / "images.log", {})
@@ -180,7 +180,7 @@ class DockerRuntime:
             raise error(f"building the image {tag} {failure}:\n{last_lines}\nlog: {log}\n{hint}".rstrip())
         identity = str((inspect("image", unique_tag) or {}).get("Id", ""))
         if not identity or docker("image", "tag", unique_tag, tag).status != 0:
-            raise BuildError(f"the image {tag} was built, but the engine no longer has it\nlog: {log}")
+            raise BuildError(f"the image {tag} was built, but the engine no longer has it: run tfb again\nlog: {log}")
         self._tags.append((unique_tag, identity))
         self._images[tag] = identity
         images.record_tag(unique_tag, identity, temporary=True)
@@ -197,7 +197,7 @@ class DockerRuntime:
             done = docker(*run, *Limits().flags, self.image_id(image), "--version", seconds=UP_SECONDS)
             version = re.search(rf"^{program}\D*(\d+(?:\.\d+)+)", done.stdout, re.MULTILINE)
             if version is None:
-                raise start_error(done.stdout.strip()[-500:], f"the container for {program} does not start")
+                raise start_error(done.stdout.strip()[-500:], f"the container for {program} did not start")
             self._tools[program] = version[1]
 
     def database(self) -> AbstractContextManager[DockerDatabase]:
@@ -224,7 +224,7 @@ class DockerRuntime:
                 database.close()
 
     def remove_all(self) -> None:
-        """Remove all resources with the run's label."""
+        """Remove all containers, networks and volumes that carry the run's label."""
         self.project.remove_all()
 
     @contextmanager
@@ -239,7 +239,7 @@ class DockerRuntime:
         # The upstream server listens on the loopback address, which containers on a bridge network cannot reach.
         upstream = None if self.project.bridge else upstream_for(implementation)
         unit = f"{self.project.name}-{port}" if self.side_by_side else self.project.name
-        safe_write.append(log, private=True).close()  # create the log before the container starts
+        safe_write.append(log, private=True).close()  # make the log private before the container writes to it
         with ExitStack() as stack:
             inputs = stack.enter_context(prepare_inputs(implementation))
             stack.callback(self.project.remove, SERVER, unit)
@@ -255,7 +255,7 @@ class DockerRuntime:
                     container_id = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
                 container = Container(implementation.name, container_id, log)
                 stack.callback(container.stop)
-                # On the host's network, the container has no separate address.
+                # On the host's network, the container has no address of its own.
                 endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)
                 server = Server(
                     implementation=implementation,
@@ -276,8 +276,8 @@ class DockerRuntime:
             yield server
 
     def _variables(self, implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
-        """Return a server's variables for compose.yaml."""
-        by_name = self.project.bridge and database.admin_user  # this network resolves the database's host name
+        """Return the variables in compose.yaml that configure a server."""
+        by_name = self.project.bridge and database.admin_user  # containers find the database by its host name
         return {
             "TFB_SERVER_IMAGE": self.image_id(image_tag(implementation)),
             "TFB_SERVER_PORT": str(port),
@@ -291,7 +291,7 @@ class DockerRuntime:
         }
 
     def _up(self, project: Project, variables: Mapping[str, str], log: Path, unit: str) -> str:
-        """Start the server's container with compose. Return the id."""
+        """Start the server's container with compose. Return the container's id."""
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
         done = project.run(*arguments, seconds=UP_SECONDS, log=log, variables=variables, project=unit)
         if done.status != 0:
@@ -299,7 +299,7 @@ class DockerRuntime:
         return project.container(SERVER, unit)
 
     def _run_as_toolset(self, implementation: Implementation) -> str:
-        """Start a container as TechEmpower's toolset does, but only with allowed privileges. Return the id."""
+        """Start a container as TechEmpower's toolset does, but only with allowed privileges. Return its id."""
         arguments = techempower_container.run_arguments(
             implementation,
             image=self.image_id(image_tag(implementation)),
@@ -342,7 +342,7 @@ class DockerRuntime:
         return run_generator(command, waits_for_go=waits_for_go, env=client_environment())
 
     def limits(self) -> Sequence[str]:
-        """Return the arguments that give a load generator's container the same limits as in compose.yaml."""
+        """Return the arguments that apply compose.yaml's limits to a load generator's container."""
         variables = self.project.variables
         return (
             *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
@@ -357,7 +357,7 @@ class DockerRuntime:
         return {"docker": engine_version(), **self._tools, **{f"image {name}": each for name, each in digests.items()}}
 
     def close(self) -> None:
-        """Remove the run's containers, networks and tags. With ``--force-rm``, also remove the images. Log errors."""
+        """Remove the run's containers, networks and tags, and with ``--force-rm`` also the images. Log errors."""
         try:
             self.remove_all()
             tags = [*self._tags, *(self._images.items() if self.force_rm else ())]
@@ -371,7 +371,7 @@ class DockerRuntime:
 
 
 def is_stand_in(image: str) -> bool:
-    """Return whether an image is a stand-in that was built from Debian packages (docker/stand-ins)."""
+    """Return whether an image is a local stand-in, built from Debian packages (docker/stand-ins)."""
     labels = ((inspect("image", image) or {}).get("Config") or {}).get("Labels") or {}
     return STAND_IN_LABEL in labels
 

@@ -1,4 +1,4 @@
-"""Runs a load generator, which writes output to a file and may wait for ``go`` before it sends requests."""
+"""Runs a load generator with its output in a file. The generator may wait for ``go`` before it sends requests."""
 
 import os
 import tempfile
@@ -33,12 +33,12 @@ class GeneratorProgram:
 
     def await_ready(self) -> None:
         """Wait for the line ``ready``. Raises LoadError if the generator does not print it in time."""
-        if not self._await_lines(1, 15.0):  # longer than the 10 s for which loadgen tries to connect
+        if not self._await_lines(1, 15.0):  # loadgen tries to connect for up to 10 s
             output = self.output().strip()[-500:] or "nothing"
             raise LoadError(f"{self.command[0]} did not become ready; it printed: {output}")
 
     def await_begun(self) -> bool:
-        """Wait for the line after ``ready``, which reports the start of the load. Return whether it was printed."""
+        """Wait for the second line, which reports the start of the load. Return whether the generator printed it."""
         return self._await_lines(2, 2.0)
 
     def _await_lines(self, count: int, seconds: float) -> bool:
@@ -55,10 +55,10 @@ class GeneratorProgram:
                 self._control.write(GO)
                 self._control.flush()
         except OSError as error:
-            raise LoadError(f"{self.command[0]} exited before it sent load: {self.output().strip()[-500:]}") from error
+            raise LoadError(f"{self.command[0]} exited before sending load: {self.output().strip()[-500:]}") from error
 
     def wait(self, seconds: float) -> int | None:
-        """Wait until the generator exits. Return the exit status (negative: a signal), or None after ``seconds``."""
+        """Wait for the generator. Return the exit status, or None if it is still running after ``seconds``."""
         return self._child.wait(seconds)
 
     def interrupt(self) -> None:
@@ -70,15 +70,15 @@ class GeneratorProgram:
         self._child.kill()
 
     def output(self) -> str:
-        """Return the output."""
+        """Return what the generator has printed so far."""
         return self._written().decode(errors="replace")
 
     def _written(self) -> bytes:
         descriptor = self._output.fileno()
         size = os.fstat(descriptor).st_size
         if size > OUTPUT_BYTES:
-            raise LoadError(f"{self.command[0]} printed {size} bytes, but a result has at most {OUTPUT_BYTES}")
-        return os.pread(descriptor, size, 0)  # read() would move the file offset, which the child shares
+            raise LoadError(f"{self.command[0]} printed {size} bytes, more than the maximum of {OUTPUT_BYTES}")
+        return os.pread(descriptor, size, 0)  # read() would move the offset that the child shares
 
 
 @contextmanager

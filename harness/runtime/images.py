@@ -20,9 +20,9 @@ from harness.runtime.compose import IMAGE_LABEL, docker, inspect
 
 logger = logging.getLogger("tfb.images")
 
-RECORD = "images.jsonl"  # file in the state folder
+RECORD = "images.jsonl"  # name of the record in the state folder
 MAX_RECORD_BYTES = 8 << 20  # maximum size of the record
-RUN_TAG = ":run-"  # beginning of temporary tags, which end with the run's token
+RUN_TAG = ":run-"  # precedes the run's token in temporary tags
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class _Entry:
 
 
 def is_foreign(tag: str) -> bool:
-    """Return whether a tag names an image that tfb did not build. A build must not move that tag."""
+    """Return whether a tag names an image that tfb did not build, so that a build must not move the tag."""
     image = inspect("image", tag)
     labels = ((image or {}).get("Config") or {}).get("Labels") or {}
     return image is not None and labels.get(IMAGE_LABEL) != tag
@@ -81,9 +81,9 @@ def _own(name: str, description: str, image: dict[str, Any]) -> OwnImage:
 
 
 def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Remove tags, and images that have no other tag. Return (tag, reason) for each tag that remains.
+    """Remove tags, and images without further tags. Return (tag, reason) for each tag that cannot be removed.
 
-    For example, a tag remains if a container uses the image.
+    For example, a container may still be using the image.
     """
     remaining = []
     for name in names:
@@ -94,13 +94,13 @@ def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[st
 
 
 def remove_tag(tag: str, identity: str) -> list[tuple[str, str]]:
-    """Remove a tag if it still names the image. If this fails, return the tag and the reason."""
+    """Remove a tag if it still names the image. If this fails, return ``[(tag, reason)]``."""
     image = inspect("image", tag)
     return remove_images([tag]) if image and image["Id"] == identity else []
 
 
 def forget_removed() -> None:
-    """Remove the entries of images that no longer exist in this machine's engine."""
+    """Delete the records of images that this machine's engine no longer has."""
     try:
         with _record() as file:
             existing = [entry for entry in _entries(file) if inspect("image", entry.id)]
@@ -138,7 +138,7 @@ def _record() -> Iterator[IO[str]]:
 
 
 def _entries(file: IO[str]) -> list[_Entry]:
-    """Parse the entries of the record. Skip damaged lines."""
+    """Parse the record, one entry per line. Skip damaged lines."""
     file.seek(0)
     entries = []
     for line in file.read(MAX_RECORD_BYTES).splitlines():

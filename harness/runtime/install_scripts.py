@@ -13,16 +13,16 @@ from harness.plain_text import printable
 from harness.plan.benchmark_config import LocalRun
 from harness.records import safe_read
 
-# Variable that disables install scripts. A build command can still enable them: npm ci --ignore-scripts=false.
+# Disables install scripts, unless a build command enables them: npm ci --ignore-scripts=false.
 SCRIPTS_OFF = {"npm_config_ignore_scripts": "true"}
 SCRIPTS_ON = {"npm_config_ignore_scripts": "false"}
 SCRIPTS = ("preinstall", "install", "postinstall")  # in the order in which npm runs them
 HINT = (
-    "Install scripts of npm packages are disabled in local builds. If a package needs a script, name the package in "
-    f'{CONFIG_FILE}: "local": {{"install_scripts": ["PACKAGE"]}}; for Bun, trustedDependencies in package.json'
+    "Install scripts of npm packages are disabled in local builds. If a package needs its script, add the package to "
+    f'"local": {{"install_scripts": ["PACKAGE"]}} in {CONFIG_FILE} or, for Bun, to trustedDependencies in package.json'
 )
 _INSTALLERS = re.compile(r"(?<![\w-])(?:npm|npx|pnpm|yarn|bun|bunx)(?![\w-])")
-# Messages about a missing native module, which an install script would have built or downloaded.
+# Messages about a missing native module that an install script would have built or downloaded.
 _MISSING = re.compile(
     r"could not locate the bindings file|cannot find native binding|no native build was found"
     r"|failed to load native binding|native module not found|compiled against a different node"
@@ -34,7 +34,7 @@ _MISSING = re.compile(
 
 
 def script_hint(folder: Path, output: str, *, command: Sequence[str] = ()) -> str:
-    """Return a hint if a disabled install script may have made ``command`` or the server fail, otherwise ""."""
+    """Return a hint if ``command`` or the server may have failed because a script did not run, otherwise ""."""
     installs = bool(_INSTALLERS.search(" ".join(command)))
     packaged = (folder / "package.json").exists() or any(folder.glob("*/package.json"))
     return f"\n{HINT}" if installs or (packaged and _MISSING.search(output)) else ""
@@ -60,7 +60,7 @@ class InstallScriptPolicy:
                     break
 
     def require_all(self) -> None:
-        """Raise BuildError if a package in ``local.install_scripts`` has not been installed by any build command."""
+        """Raise BuildError if no build command has installed a package in ``local.install_scripts``."""
         if self._remaining:
             raise BuildError(
                 f"{self._folder / CONFIG_FILE}: local.install_scripts: no build command has installed "
@@ -68,7 +68,7 @@ class InstallScriptPolicy:
             )
 
     def _homes(self) -> Iterator[Path]:
-        """Yield the implementation's folder and all subfolders that contain node_modules."""
+        """Yield the implementation's folder and its subfolders that contain node_modules."""
         yield self._folder
         yield from sorted(path.parent for path in self._folder.glob("*/node_modules"))
 

@@ -36,7 +36,7 @@ ANY_ADDRESS = ("0.0.0.0", "::", "::ffff:127.0.0.1")  # noqa: S104 - only compare
 
 
 class LocalProgram(ProcessTreeMeter, ServerProgram):
-    """A server's process tree. Each reading truncates a log that is too large."""
+    """A server's process tree. ``read`` also truncates the log if it is too large."""
 
     def __init__(self, name: str, child: process.Child, log: Path) -> None:
         super().__init__(child.pid, child.adopted)
@@ -44,7 +44,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
         self._groups = ControlGroups(proc=Path(f"/proc/{child.pid}"))
 
     def read(self) -> Reading:
-        """Return the counters. If the server has exited, raise ServerDiedError with the status and the log's end."""
+        """Return the counters. If the server has exited, raise ServerDiedError with its status and last log lines."""
         process.truncate_log(self.log)
         try:
             return replace(super().read(), throttled_seconds=self._groups.throttled_seconds())
@@ -66,7 +66,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
             raise ServerDiedError(crash_reason(self.name, reason, self.log))
 
     def end(self) -> float | None:
-        """Send SIGTERM. Return the seconds until the exit, or None if the server keeps running."""
+        """Send SIGTERM. Return the seconds until the server exits, or None if it keeps running."""
         began = time.monotonic()
         self.child.terminate()
         return None if self.child.wait(process.STOP_SECONDS) is None else time.monotonic() - began
@@ -94,12 +94,12 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
             )
 
     def listens_elsewhere(self, port: int) -> str | None:
-        """Return a message if the server listens, but not at the expected port and address. Otherwise return None."""
+        """Return a message if the server is listening, but not at the expected address and port, otherwise None."""
         ports = self.listening_ports()
         if not ports:
             return None
         if port in ports:
-            return f"it listens on port {port} of a different address: make it listen on 127.0.0.1 or [::1]"
+            return f"it listens on port {port}, but on a different address: make it listen on 127.0.0.1 or [::1]"
         listed = ", ".join(map(str, sorted(ports)))
         return f"it listens on port {listed}, but PORT in its environment is {port}"
 
@@ -112,7 +112,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
         try:
             pids = self.read().pids
         except ServerDiedError:
-            self.require_alive()  # if the server has exited, this error is more informative
+            self.require_alive()  # if the server has exited, raise an error that says why
             raise
         listening = set()
         for pid in pids:
@@ -147,12 +147,12 @@ class LocalRuntime:
         return {"builds": accounts.describe_account(None), "servers": accounts.describe_account(self.pool)}
 
     def build_as(self, implementation: Implementation) -> tuple[process.Account | None, dict[str, str]]:
-        """Return the account and the extra environment variables for a build. None means tfb's own account."""
+        """Return the account and the additional variables for a build. None means tfb's own account."""
         return None, {}
 
     @contextmanager
     def serve_as(self, implementation: Implementation) -> Iterator[tuple[process.Account | None, dict[str, str]]]:
-        """Yield the account and the extra environment variables for a server. None means tfb's own account."""
+        """Yield the account and the additional variables for a server. None means tfb's own account."""
         if self.pool is None:
             yield None, {}
             return
@@ -223,7 +223,7 @@ class LocalRuntime:
         """Start a server and wait until it responds. Stop it and all descendants at the end of the block."""
         local = implementation.local
         if local is None:
-            raise StartError(f"{implementation.name} has no local block")
+            raise StartError(f"{implementation.name} has no local block: use --runtime docker")
         port = self.server_port or free_port()
         if self.server_port:
             require_free_port(port)
@@ -238,7 +238,7 @@ class LocalRuntime:
             contract = contract_variables(implementation, database, port) | inputs.variables()
             variables = base | account_variables | contract | local.env
             stack.callback(process.truncate_log, log)
-            spawn.start_guardian()  # started before the clock, to exclude it from the startup time
+            spawn.start_guardian()  # start it before the clock, to exclude it from the startup time
             started_at = time.monotonic()
             with safe_write.append(log, private=True) as output, naming_run_command(implementation):
                 options = process.ProcessOptions(
@@ -295,13 +295,13 @@ class LocalRuntime:
 
 
 def describe_command_error(implementation: Implementation, key: str, error: TfbError) -> str:
-    """Return a command's error message, preceded by the implementation and the configuration key."""
+    """Return an error message that names the implementation and the key of the command that failed."""
     return f"{implementation.name}: {key} of {implementation.folder / CONFIG_FILE}: {error}"
 
 
 @contextmanager
 def naming_run_command(implementation: Implementation) -> Iterator[None]:
-    """If a program cannot be run, raise a StartError that names ``local.run``."""
+    """Convert an EnvironmentLacksError in the block to a StartError that names ``local.run``."""
     try:
         yield
     except EnvironmentLacksError as error:
@@ -309,14 +309,14 @@ def naming_run_command(implementation: Implementation) -> Iterator[None]:
 
 
 def describe_run_command(implementation: Implementation, log: Path) -> str:
-    """Return the command of a server that failed to start. Add a hint if a disabled script may be the cause."""
+    """Return the command of a server that failed to start. If a disabled script may be the cause, add a hint."""
     command = shlex.join(implementation.local.run if implementation.local else ())
     source = f"\ncommand: {command} (local.run of {implementation.folder / CONFIG_FILE})"
     return source + install_scripts.script_hint(implementation.folder, process.tail(log, 50))
 
 
 def contract_variables(implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
-    """Return the variables for a server's port and database. A service gets no HOST, and no unneeded DB variables."""
+    """Return a server's port and database variables. A service gets no HOST, and gets DB variables only if needed."""
     address = {"PORT": str(port)} if implementation.is_service else {"HOST": "127.0.0.1", "PORT": str(port)}
     if implementation.is_service and implementation.entry.database == "none":
         return address
@@ -331,14 +331,14 @@ def contract_variables(implementation: Implementation, database: DatabaseAddress
 
 
 def require_free_port(port: int) -> None:
-    """Raise StartError if a process listens on this port on this machine."""
+    """Raise StartError if a process on this machine is listening on the port, or if tfb may not use it."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except PermissionError as error:
             raise StartError(
-                f"port {port}: this user may not listen on it. Choose a port above 1023 with --server-port"
+                f"this user may not listen on port {port}. Choose a port above 1023 with --server-port"
             ) from error
         except OSError as error:
             raise StartError(
@@ -347,7 +347,7 @@ def require_free_port(port: int) -> None:
 
 
 def describe_listener(port: int) -> str:
-    """Return the name and pid of the process that listens on a port, if this user may see it."""
+    """Describe the process that listens on a port by name and pid, if this user may see them."""
     with contextlib.suppress(psutil.Error):  # the process has exited
         for connection in psutil.net_connections(kind="tcp"):
             matches = connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN

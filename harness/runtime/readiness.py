@@ -18,13 +18,13 @@ from harness.runtime.crashes import find_crashes, find_errors
 READY_SECONDS = 60.0
 POLL_SECONDS = 0.01  # interval between connection attempts
 RESPONSE_POLL_SECONDS = 0.05  # interval between requests; longer, because requests cost the server CPU time
-POLL_SHARE = 0.02  # minimum interval between requests, as a fraction of the time since the start
+POLL_SHARE = 0.02  # minimum interval between requests, relative to the time since the start
 ALIVE_SECONDS = 0.1  # interval between checks that the server is alive
 CONNECT_SECONDS = 2.0  # time limit for a connection attempt
 REPEAT_SECONDS = 5.0  # time after which tfb repeats an unanswered request
-STUCK_SECONDS = 3.0  # a server with a problem counts as stuck after it has been idle for this long
-IDLE_CPUS = 0.1  # CPU usage below which a server counts as idle, in CPUs
-BLOCK_BYTES = 64 * 1024  # number of bytes of a body to read at a time
+STUCK_SECONDS = 3.0  # a server with a problem is stuck once it has been idle this long
+IDLE_CPUS = 0.1  # a server that uses fewer CPUs than this is idle
+BLOCK_BYTES = 64 * 1024  # how much of a body to read at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ def _receive(endpoint: Endpoint, connection: socket.socket, request: PreparedReq
                 pass
     except TimeoutError:
         return None
-    except ConnectionResetError as error:  # not a response: Docker's proxy resets connections until the server listens
+    except ConnectionResetError as error:  # harmless: Docker's proxy resets connections until the server listens
         return _Response(endpoint=endpoint, problem=f"could not be read: {error}")
     except http.client.HTTPException as error:
         return _Response(endpoint=endpoint, problem=f"is not valid HTTP: {error!r:.150}", malformed=True)
@@ -90,7 +90,7 @@ class _ReadinessProber:
             self._responses.put(response)
 
     def wait(self, seconds: float) -> _Response | None:
-        """Return the next response, or None after ``seconds``."""
+        """Return the next response, or None if none arrives within ``seconds``."""
         try:
             response = self._responses.get(timeout=seconds)
         except Empty:
@@ -100,23 +100,23 @@ class _ReadinessProber:
 
 
 class _StuckDetector:
-    """A check for servers that will never become ready. It examines the log, the listening ports and CPU usage."""
+    """A detector for servers that will never become ready. It examines the log, the listening ports and CPU usage."""
 
     def __init__(self, server: Server, listens_elsewhere: Callable[[int], str | None]) -> None:
         self._server, self._listens_elsewhere = server, listens_elsewhere
         self._next_check = 0.0  # time.monotonic()
         self._problem = ""
-        # Counters from the time when the problem first occurred, or when the server was last busy.
+        # The reading when the problem first occurred, or when the server was last busy.
         self._first_reading: Reading | None = None
 
     def raise_if_stuck(self, response_problem: str, *, refused: bool) -> None:
-        """Raise StartError if the server has had the same problem for a while and is idle."""
+        """Raise StartError if the server has been idle, with the same problem, for ``STUCK_SECONDS``."""
         if self._server.implementation.is_service or time.monotonic() < self._next_check:
             return
-        self._next_check = time.monotonic() + 0.25  # check rarely, because checks take CPU time from the server
+        self._next_check = time.monotonic() + 0.25  # check rarely, because each check takes CPU time from the server
         crashes = find_crashes(self._server.program.log)
         crash = f"it crashed at startup: {crashes[0]}" if crashes else ""
-        # The same crash twice means that a supervisor keeps restarting a crashing worker.
+        # A repeated crash means that a supervisor keeps restarting a worker.
         if len({re.sub(r"\d+", "", each) for each in crashes}) < len(crashes):
             raise StartError(crash)
         problem = crash or response_problem or (refused and self._listens_elsewhere(self._server.endpoint.port)) or ""
@@ -150,7 +150,7 @@ class _Progress:
     )
     responded: bool = False
     refused: bool = False  # whether the latest attempt to connect was refused
-    lasting_problem: str = ""  # problem with the latest response that waiting will not fix; empty if none
+    lasting_problem: str = ""  # problem that waiting will not solve; empty if there is none
 
     def note_attempt(self, failure: OSError | None) -> None:
         """Record an attempt to connect."""
@@ -185,7 +185,7 @@ def wait_until_ready(
 ) -> float:
     """Wait until the server responds as expected, and set its endpoint. Return the startup time in seconds.
 
-    ``path`` is requested unless the implementation declares a request. ``started_at`` is in monotonic seconds.
+    Request ``path``, unless the implementation declares a request. ``started_at`` is a value of time.monotonic().
     ``listens_elsewhere`` returns a message if the server listens on the wrong port. Raises ServerDiedError if the
     server exits. Raises StartError at the time limit, or earlier if the server is idle and waiting will not help.
     """
@@ -219,7 +219,7 @@ def wait_until_ready(
 
 
 def _next_poll(now: float, started_at: float, progress: _Progress) -> float:
-    """Return the time of the next request. Intervals grow over time, because requests cost the server CPU time."""
+    """Return when to send the next request. Intervals grow, because each request costs the server CPU time."""
     return now + (POLL_SECONDS if progress.refused else max(RESPONSE_POLL_SECONDS, POLL_SHARE * (now - started_at)))
 
 

@@ -1,7 +1,7 @@
 """Runs the container of a TechEmpower folder as TechEmpower's toolset does.
 
-A TechEmpower folder is an implementation without a ``local`` block. Its server listens on all addresses, on the port
-in its configuration. It finds PostgreSQL at ``tfb-database:5432``. Its root file system is writable, and the image
+A TechEmpower folder is an implementation without a ``local`` block. Its server listens on all addresses, on the
+configured port, and finds PostgreSQL at ``tfb-database:5432``. Its root file system is writable, and the image
 determines the user. The toolset runs privileged containers, but tfb grants privileges only on request (``--allow
 NAME=io_uring``).
 """
@@ -66,7 +66,7 @@ def run_arguments(
 ) -> list[str]:
     """Return the arguments for ``docker`` that start the server. Raises UsageError if ``docker_cmd`` is malformed.
 
-    ``limits`` are variables of compose.yaml. ``database_host`` is an external PostgreSQL.
+    ``limits`` contains the variables that compose.yaml reads. ``database_host`` is an external PostgreSQL server.
     """
     entry = implementation.entry
     # TechEmpower's toolset limits open files to 200,000.
@@ -80,7 +80,7 @@ def run_arguments(
         arguments += ["--add-host", f"tfb-database:{database_host}"]
     for privilege in implementation.allowed:
         arguments += PRIVILEGES[privilege]
-    try:  # split like a shell, as the toolset's Docker library does
+    try:  # the toolset's Docker library also splits like a shell
         return [*arguments, image, *shlex.split(entry.docker_cmd or "")]
     except ValueError as error:
         raise UsageError(f"docker_cmd {entry.docker_cmd!r}: {error}") from error

@@ -1,4 +1,4 @@
-"""Runs toolset/upstream, which implementations call in the fan-out test type. A single process serves them all."""
+"""Runs toolset/upstream, which implementations call in the fan-out test type. All of them share one process."""
 
 import json
 from functools import cache
@@ -24,10 +24,10 @@ class UpstreamProcess:
     def reset(self) -> None:
         """Reset the counters to zero and wait until the upstream server has done so."""
         self._send("reset")
-        self.stats()  # the response shows that the earlier line "reset" has been handled as well
+        self.stats()  # the server handles lines in order, so its response confirms the reset
 
     def stats(self) -> UpstreamStats:
-        """Return the counters."""
+        """Return the counters since the last reset."""
         self._send("stats")
         line = self._line()
         return UpstreamStats(calls=line["calls"], sum=line["sum"], delay_seconds=DELAY_MILLISECONDS / 1000)
@@ -52,7 +52,7 @@ class UpstreamProcess:
     def _exit_error(self) -> StartError:
         status = self.child.poll()
         reason = "it closed its output" if status is None else process.describe_status(status)
-        return StartError(f"toolset/{CRATE} exited ({reason}), so the fan-out test cannot continue: run again")
+        return StartError(f"toolset/{CRATE} exited ({reason}), so the fan-out test cannot continue: run tfb again")
 
 
 def available() -> bool:

@@ -2,8 +2,8 @@
 
 As in MLPerf's server scenario (Reddi et al., ISCA 2020), a load meets the goal if the share of late requests is at most
 1 - percentile / 100. A binomial interval shows whether the load was long enough to decide. Requests without a response
-count as late. Percentiles are computed separately for each load. Intervals are computed from one value
-per process, so requests of different processes are never pooled.
+count as late. Percentiles are computed separately for each load. Intervals are computed from one value per process, so
+requests of different processes are never pooled.
 """
 
 import math
@@ -45,29 +45,29 @@ from harness.stats.value_tables import (
     sort_rows,
 )
 
-MAX_BRACKET_WIDTH = 0.05  # the search ends when the two loads around the capacity differ by at most this share
-# Validity checks that fail if a server cannot sustain a rate.
+MAX_BRACKET_WIDTH = 0.05  # the search ends when the loads that bracket the capacity differ by at most this fraction
+# Validity checks that fail if a server cannot keep up with the request rate.
 SATURATION_CHECKS = frozenset({"errors", "achieved-rate", "unfinished", "response-size"})
 Reasons = Mapping[tuple[str, str], str]  # (test type, implementation) -> why the implementation is not ranked
 
 
 @dataclass(frozen=True, kw_only=True)
 class PooledRequests:
-    """Counts of a process's requests at a rate (or scenario factor), summed over all loads at this rate."""
+    """Request counts of one process at a rate (or scenario factor), summed over all trials at that rate."""
 
     rate: float
     due: int
     late: int
 
     def met(self, goal: LatencyGoal) -> bool:
-        """Return whether the share of late requests is at most the share that the goal allows."""
+        """Return whether the share of late requests is small enough for the goal."""
         return self.due > 0 and self.late <= goal.late_share * self.due
 
     def decided(self, goal: LatencyGoal) -> bool:
         """Return whether there are enough requests to decide that the goal was met or missed.
 
-        The interval of the late share (Clopper & Pearson 1934) must exclude the share that the goal allows. The true
-        interval is wider, because late requests occur in bursts.
+        The Clopper-Pearson interval (1934) of the share of late requests must exclude the share that the goal allows.
+        The true interval is wider, because late requests occur in bursts.
         """
         if self.due <= 0:
             return False
@@ -77,12 +77,12 @@ class PooledRequests:
 
 
 def _min_requests(goal: LatencyGoal) -> int:
-    """Return the minimum number of requests that can show that the goal was met, for example 368 for p99."""
+    """Return how many requests are needed, if none is late, to show that the goal was met: 368 for p99."""
     return math.ceil(math.log((1 - CONFIDENCE) / 2) / math.log1p(-goal.late_share))
 
 
 def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
-    """Return a trial's counts, or None if they do not characterise the server, e.g. because the generator was late."""
+    """Return a trial's request counts, or None if they say nothing about the server (e.g. if the generator lagged)."""
     lagged = any(check.name == "generator-lag" and check.outcome is not Outcome.PASS for check in trial.validity)
     saturated = any(check.name in SATURATION_CHECKS and check.outcome is Outcome.FAIL for check in trial.validity)
     rate, due, late_count = 0.0, trial.due or 0, trial.late or 0
@@ -96,8 +96,8 @@ def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
     missed = late_count > goal.late_share * due
     if rate <= 0 or trial.restarted or (missed and lagged and not saturated):
         return None
-    # A server that does not sustain the rate builds up a backlog, which may not appear as latency in a short load.
-    # All requests of the load therefore count as late.
+    # If a server cannot keep up, its backlog grows, but a short load may end before latency exceeds the goal. Therefore
+    # count all requests of a saturated server as late.
     return PooledRequests(rate=rate, due=due, late=due if saturated else late_count)
 
 
@@ -105,8 +105,8 @@ def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests 
     """Return the highest load of a process that met the goal, and the lowest load above it that missed the goal.
 
     Loads below the capacity should meet the goal, and loads above it should miss it. Use the boundary with the fewest
-    exceptions to this rule. If several boundaries tie, use the lowest. A single stall of the machine at a
-    low rate is thus not mistaken for the capacity.
+    exceptions to this rule. If several boundaries tie, use the lowest. A single stall of the machine at a low rate is
+    thus not mistaken for the capacity.
     """
     pooled: dict[float, PooledRequests] = {}
     for load in filter(None, (_load_counts(trial, goal) for trial in trials)):
@@ -126,7 +126,7 @@ def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests 
 def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, seconds: float) -> float | None:
     """Return the next rate (open loop) or factor (scenario) to try, or None at the end of the search.
 
-    The search first finds a load that met the goal and a load that missed it. It then halves their distance on the log
+    The search first finds a load that met the goal and a load that missed it. It then bisects between them on the log
     scale until they differ by at most ``MAX_BRACKET_WIDTH``. Finally, it repeats loads that were too short to decide.
     ``start`` is the closed-loop throughput (requests/s) or the first factor.
     """
@@ -141,13 +141,13 @@ def next_load(trials: Sequence[Trial], goal: LatencyGoal, *, start: float, secon
     if high:
         # At a lower rate, the load would have too few requests to decide whether the goal was met.
         min_rate = _min_requests(goal) * (high.rate / max(high.due, 1) if arrivals else 1 / seconds)
-        # The search does not go below a hundredth of the initial load.
+        # Do not search below 1 % of the initial load.
         lower = max(high.rate / 2, 0.01 * start, min_rate)
         return lower if lower < high.rate else None
     return start if arrivals else start / 2
 
 
-# ---- tables ----------------------------------------------------------------------------------------------------------
+# ---- Latency tables of open loops ------------------------------------------------------------------------------------
 
 
 def latency_tables(info: RunInfo, trials: Sequence[Trial], reasons: Reasons) -> dict[str, ranking_model.LatencyTable]:
@@ -241,14 +241,14 @@ def _rank_brackets(
 
 
 def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
-    """Return the latency at each share of the throughput and at each common rate, in ascending order of rate."""
+    """Return the latency at each rate, lowest rate first. Rates are common to all, or shares of the throughput."""
     groups: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for trial in trials:
         if isinstance(trial.load, OpenLoop) and trial.purpose in ("share", "common"):
             groups[trial.purpose, trial.load.rate if trial.share is None else trial.share].append(trial)
     points = []
     for members in groups.values():
-        # If a process did not sustain the rate, show no latency, because the other processes' latency would mislead.
+        # If any process was saturated, show no latency, because the latency of the other processes would mislead.
         saturated = any(
             check.outcome is Outcome.FAIL and check.name in SATURATION_CHECKS
             for trial in members
@@ -271,19 +271,18 @@ def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]
     return tuple(sorted(points, key=lambda point: point.rate))
 
 
-# ---- scenarios -------------------------------------------------------------------------------------------------------
+# ---- Results of scenarios --------------------------------------------------------------------------------------------
 
 
 def scenario_results(
     info: RunInfo, trials: Sequence[Trial], test_types: Mapping[str, ranking_model.TestTypeRanking], reasons: Reasons
 ) -> ranking_model.ScenarioResults | None:
-    """Return a scenario's tables, capacities and operations, or None for a run without scenarios."""
+    """Return a scenario's tables, capacities and response times, or None for a run without scenarios."""
     scenario = next((name for name, each in test_types.items() if each.is_scenario), None)
     if scenario is None:
         return None
-    trials_by_factor: defaultdict[tuple[str, float], list[Trial]] = defaultdict(
-        list
-    )  # (implementation, factor) -> trials
+    # (implementation, factor) -> trials
+    trials_by_factor: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     by_implementation: defaultdict[str, list[Trial]] = defaultdict(list)
     for trial in trials:
         if trial.test_type == scenario and isinstance(trial.load, Scenario):
@@ -364,7 +363,7 @@ def _scenario_table(
 
 
 def _scenario_points(factor: float, loads: Sequence[Trial]) -> Iterable[ranking_model.ScenarioPoint]:
-    """Yield a point for each operation of each use case, and a point for each complete use case."""
+    """Yield the response times of each operation in each use case, and of each use case as a whole."""
     groups: defaultdict[tuple[str, str], list[tuple[Trial, Latency | None, int, int]]] = defaultdict(list)
     for load in loads:
         for step in load.arrivals.operations if load.arrivals else ():

@@ -1,4 +1,4 @@
-"""Compares the cells of two runs or of one run, and computes the noise floor from the two copies in an A/A run."""
+"""Compares cells of one run or of two runs, and computes the noise floor from an A/A run."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,8 +80,8 @@ def ratio(
 ) -> Ratio | None:
     """Return the ratio of cell ``a`` to cell ``b`` with an interval, or None if a cell's metric is unknown.
 
-    Cells in the same table are compared within that table's fit. Only metrics of whole processes, such as the startup
-    time, need ``processes``.
+    Cells in the same table are compared within that table's fit. Only metrics recorded once per process, such as the
+    startup time, need ``processes``.
     """
     chosen_metric = METRICS[metric]
     if chosen_metric.of_process:
@@ -97,7 +97,7 @@ def ratio(
 
 
 def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: float) -> Ratio | None:
-    """Return the ratio, with an interval, between two sets of positive values keyed by process number."""
+    """Return the ratio of ``a`` to ``b`` with an interval. Both map process numbers to positive values."""
     values = {name: {(process, 0): value for process, value in own.items()} for name, own in (("a", a), ("b", b))}
     return ValueTables({SINGLE_TABLE: values}).ratio("a", "b", confidence)
 
@@ -105,10 +105,10 @@ def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: 
 def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float) -> NoiseFloor:
     """Return the largest difference between two copies of an implementation (A/A) that is consistent with the data.
 
-    The two processes with the same number are a pair. Their ratio is averaged over the common cells. With more pairs,
-    chance contributes less to the floor. A lasting advantage of one copy, for example from start order, placement or
-    memory layout, always contributes. The average over cells hides differences in a single cell, so the floor is at
-    least as large as any significant difference in a cell.
+    The copies' processes with the same number form a pair, whose ratio is averaged over the common cells. More pairs
+    reduce the contribution of chance. They do not reduce a lasting advantage of one copy, for example from start order
+    or memory layout. The average hides differences in a single cell, so the floor is at least as large as any
+    significant difference in a cell.
 
     Args:
         trials: Trials of the run.
@@ -142,7 +142,7 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
     )  # fmt: skip
 
 
-# ---- two runs --------------------------------------------------------------------------------------------------------
+# ---- Differences between two runs ------------------------------------------------------------------------------------
 
 
 def _within_rounds(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
@@ -187,7 +187,7 @@ def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cell
 def _effects(
     differences: Mapping[CellKey, Differences], metric: Metric, floor: float, margin: float
 ) -> dict[CellKey, Effect]:
-    """Return ratios with verdicts. ``floor`` (noise) and ``margin`` (equivalence) are relative differences."""
+    """Convert differences to ratios with verdicts. The noise ``floor`` and ``margin`` are relative differences."""
     p_values = {key: float(each.p_values()[0]) for key, each in differences.items()}
     tested = [key for key, p in p_values.items() if np.isfinite(p)]
     rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - CONFIDENCE), strict=True))
@@ -214,7 +214,7 @@ def _planned_cells(info: RunInfo) -> set[CellKey]:
 
 
 def _only_in(key: CellKey, planned: Sequence[set[CellKey]]) -> Literal["", "A", "B"]:
-    """Return the letter of the only run that planned the cell, or an empty string if both or neither planned it."""
+    """Return "A" or "B" if only that run planned the cell, otherwise an empty string."""
     in_a, in_b = (key in cells for cells in planned)
     return "" if in_a == in_b else "A" if in_a else "B"
 
@@ -222,7 +222,7 @@ def _only_in(key: CellKey, planned: Sequence[set[CellKey]]) -> Literal["", "A", 
 def _why_missing(
     key: CellKey, cells: Sequence[Mapping[CellKey, CellTrials]], reasons: Sequence[Mapping[tuple[str, str], str]]
 ) -> str:
-    """Return why run A or B has no valid trial of the cell, for example ``B: not measured``, or an empty string."""
+    """Return why a run has no valid trial of the cell, such as ``B: not measured``, or "" if both runs have one."""
     for letter, own, unranked in zip("AB", cells, reasons, strict=True):
         if reason := unranked.get(key[:2]):
             return f"{letter}: {reason}"
@@ -243,14 +243,14 @@ def _larger_floor(a: NoiseFloor | None, b: NoiseFloor | None) -> NoiseFloor | No
 
 
 def differing_conditions(a: RunInfo, b: RunInfo) -> Iterator[str]:
-    """Yield each of ``RunInfo.conditions`` in which the runs differ, with both values."""
+    """Yield the name and both values of each entry in ``RunInfo.conditions`` that differs between the runs."""
     for (name, value_a), value_b in zip(a.conditions.items(), b.conditions.values(), strict=True):
         if value_a != value_b:
             yield f"{name}: A {value_a}, B {value_b}"
 
 
 def _run_differences(a: RunInfo, b: RunInfo) -> Iterator[str]:
-    """Yield a note for each property in which the runs differ."""
+    """Yield a note for each setting or machine property that differs between the runs."""
     for name, *values in (
         ("machine", a.machine.hostname, b.machine.hostname),
         ("CPU", a.machine.cpu_model, b.machine.cpu_model),

@@ -18,8 +18,8 @@ from harness.records.verification_record import Outcome
 from harness.stats.table_fit import Position
 
 PROVISIONAL_BELOW = 5  # with fewer processes, intervals are correct but very wide
-# Processes count as not warmed up if their mean CPU per request over all trials exceeds the mean over the later half of
-# the trials by more than this factor.
+# A cell counts as not warmed up if mean CPU per request over all trials, divided by the mean over the later half of the
+# trials, exceeds this ratio.
 MAX_WARM_UP_RATIO = 1.10
 MIN_FALL = 1.03  # a smaller decrease in CPU per request is not flagged, even if it is significant
 # Values outside this range (in seconds, bytes or requests per second) are invalid, and their ratios would overflow.
@@ -32,10 +32,10 @@ CellKey = tuple[str, str, Load]  # implementation, test type, load
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity that can be ranked, and the function that reads it from a record.
+    """A metric by which implementations can be ranked.
 
-    If ``of_process`` is given, it reads the quantity from a process record. Otherwise, ``read`` reads it from a trial.
-    Both functions return None if the value is unknown.
+    ``of_process`` reads the metric from a process record. If it is None, ``read`` reads the metric from a trial. Both
+    functions return None if the value is unknown.
     """
 
     higher_is_better: bool
@@ -122,10 +122,10 @@ class CellTrials:
     def warm(self) -> bool:
         """True if the processes were warm enough when they were measured.
 
-        The mean CPU per request of all trials must be close to the mean of the later half of the trials. A process with
-        a single trial counts as warm unless CPU per request was still falling at the end of the warm-up. In addition,
-        CPU per request must not have fallen significantly during the trials (``fall_is_significant``), and the
-        just-in-time compiler must have been quiet in the last third of the trials.
+        - Mean CPU per request over all trials must be close to the mean over the later half (``MAX_WARM_UP_RATIO``).
+        - CPU per request must not have fallen significantly during the trials (``fall_is_significant``).
+        - The just-in-time compiler must have been quiet during the last third of the trials (``COMPILING_SHARE``).
+        - In a process with a single trial, CPU per request must not have been falling at the end of the warm-up.
         """
         costs: defaultdict[int, list[float]] = defaultdict(list)
         for trial in sorted(self.valid, key=lambda trial: trial.round):
@@ -140,7 +140,7 @@ class CellTrials:
 
     @property
     def last_compiler_share(self) -> float | None:
-        """CPU time of compiler threads / CPU time of the server in the last third of trials, or None if unknown."""
+        """Compiler threads' share of the server's CPU time in the last third of the trials; None if unknown."""
         compiler = total = 0.0
         for process in self.processes:
             own = sorted((trial for trial in self.valid if trial.process == process), key=lambda trial: trial.round)
@@ -159,7 +159,7 @@ class CellTrials:
 
     @property
     def why_empty(self) -> str:
-        """The reason why no trial is valid: the failed validity checks, most frequent first."""
+        """Why no trial is valid: the failed validity checks, most frequent first."""
         failed = Counter(check.flag or check.name for check in self.objections if check.outcome is Outcome.FAIL)
         return ", ".join(sorted(failed, key=lambda word: (-failed[word], word))) or "no valid response"
 
@@ -184,12 +184,15 @@ class CellTrials:
 def fall_is_significant(costs: Sequence[Sequence[float]]) -> bool:
     """Return whether costs fell by more than ``MIN_FALL`` between the first and the last third of the trials.
 
-    ``costs`` are the logarithms of CPU per request, per process and in the order of trials. For a process with n
-    trials, d is the mean of the first k = max(1, n // 3) trials minus the mean of the last k, and h = d sqrt(k / 2). If
-    the costs are constant with independent normal errors, all h and all deviations within thirds have the variance s^2.
-    With P processes, T = sum(h) / (s sqrt(P)) then has a Student distribution. s^2 is estimated from the squared
-    deviations of h from their mean (P - 1 degrees of freedom) and those within each third (k - 1 degrees of freedom).
-    The test is one-sided at 1 %, because a run has dozens of cells. With too little data, return False.
+    ``costs`` contains, for each process, the logarithms of CPU per request in the order of the trials. The function
+    applies a one-sided t test at the 1 % level, because a run has dozens of cells. With too little data, it returns
+    False.
+
+    For a process with n trials, let k = max(1, n // 3), let d be the mean of the first k trials minus the mean of the
+    last k, and let h = d sqrt(k / 2). If costs are constant with independent normal errors of variance s^2, each h has
+    variance s^2. With P processes, T = sum(h) / (s sqrt(P)) then follows Student's t distribution. s^2 is estimated
+    from the deviations of h from their mean (P - 1 degrees of freedom), and from the deviations within each third
+    (k - 1 degrees of freedom).
     """
     contrasts, falls, squares, df = [], [], 0.0, -1
     for own in costs:
@@ -211,7 +214,7 @@ def fall_is_significant(costs: Sequence[Sequence[float]]) -> bool:
 def collect_cells(trials: Iterable[Trial]) -> dict[CellKey, CellTrials]:
     """Group trials into cells. Only trials with the purpose "measure" belong to a cell."""
     groups: defaultdict[CellKey, list[Trial]] = defaultdict(list)
-    # Reuse one object for equal loads, because hashing every trial's load would take a third of the time.
+    # Reuse one object for equal loads, because hashing every trial's load takes a third of this function's time.
     loads: dict[tuple[object, ...], Load] = {}
     for trial in trials:
         if trial.purpose == "measure":
@@ -221,7 +224,7 @@ def collect_cells(trials: Iterable[Trial]) -> dict[CellKey, CellTrials]:
 
 
 def collect_process_values(processes: Iterable[ProcessRecord], metric: Metric) -> dict[str, dict[Position, float]]:
-    """Return a per-process metric by implementation and position (process, 0). Interrupted processes are omitted."""
+    """Read a per-process metric. Return implementation -> (process, 0) -> value, without interrupted processes."""
     values: defaultdict[str, dict[Position, float]] = defaultdict(dict)
     for record in processes:
         value = metric.of_process(record) if metric.of_process and record.status != "interrupted" else None
@@ -231,7 +234,7 @@ def collect_process_values(processes: Iterable[ProcessRecord], metric: Metric) -
 
 
 def group_by_test_type(cells: Mapping[CellKey, CellTrials]) -> dict[str, dict[str, dict[Load, CellTrials]]]:
-    """Return the cells as nested mappings: by test type, then by implementation, then by load."""
+    """Return the cells as nested dictionaries: test type -> implementation -> load -> cell."""
     nested: dict[str, dict[str, dict[Load, CellTrials]]] = defaultdict(lambda: defaultdict(dict))
     for (name, kind, load), cell in cells.items():
         nested[kind][name][load] = cell
@@ -239,10 +242,10 @@ def group_by_test_type(cells: Mapping[CellKey, CellTrials]) -> dict[str, dict[st
 
 
 def deployment_by_process(info: RunInfo) -> dict[int, int]:
-    """Return the index of each process's deployment. The result is empty if the run has a single deployment.
+    """Map each process to the index of its deployment. Return an empty dictionary for a single deployment.
 
-    In joined parts, each process counts as a separate deployment, because most rows are in a single part, and only the
-    baseline is in every part.
+    In joined parts, each process counts as a separate deployment. If a whole part counted as one deployment, all rows
+    except the baseline would have values in only one deployment.
     """
     if len(info.sets) < 2:
         return {}
@@ -265,9 +268,9 @@ def best_load(cells: Mapping[Load, CellTrials]) -> Load | None:
 def headline_table_load(cells: Mapping[str, Mapping[Load, CellTrials]]) -> Load | None:
     """Return the load of a test type's headline table. None means the best load of each implementation.
 
-    For test types that sweep the number of queries, it is the load with the highest number. For a scenario, it is the
-    highest factor at which most implementations have valid trials. For other test types, it is the only load
-    with at least half as many trials as the most frequent load. If there are several such loads, the result is None.
+    For test types that sweep the number of queries, it is the load with the most queries. For a scenario, it is the
+    factor at which most implementations have valid trials; if factors tie, the highest. For other test types, it is the
+    load with the most trials, unless another load has at least half as many. In that case, return None.
     """
     loads: dict[Load, list[CellTrials]] = defaultdict(list)
     for own in cells.values():

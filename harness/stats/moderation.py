@@ -3,7 +3,7 @@
 The prior variance of a process's value is the noise of the windows plus the variance between processes. The variance
 between processes is estimated for the whole run. If few processes were measured, the estimate is shrunk towards an
 assumed standard deviation of 5 %. For a server with three or more processes, the observed variance also contributes.
-The more the servers of the run differ in variance, the larger the weight of the observed variance (Smyth 2004, Stat.
+The more the servers of the run differ in variance, the more weight their observed variances receive (Smyth 2004, Stat.
 Appl. Genet. Mol. Biol. 3).
 
 All standard deviations and variances in this module refer to natural logarithms. A standard deviation of 0.05 is
@@ -25,7 +25,7 @@ MAX_HALF_WIDTH = 300.0  # on the log scale; an interval with a larger half-width
 
 ASSUMED_SD = 0.05  # standard deviation between processes if no server has two processes
 ASSUMED_DF = 3.0  # if an estimate has fewer degrees of freedom than this, ASSUMED_SD contributes the rest
-MAX_DF = 100.0  # degrees of freedom of an assumed variance
+MAX_DF = 100.0  # degrees of freedom that an assumed variance receives
 CROSS_TEST_R2 = 0.5  # squared correlation between a process's deviations in two test types
 # Noise may hide the variance between processes, so the estimate is at least this many standard errors of the noise.
 HIDDEN_NOISE_SE = 0.7
@@ -139,7 +139,10 @@ def window_variances(table: TableFit, prior: Prior) -> ModeratedVariances:
 def _shrink(
     own_variance: FloatArray, df: FloatArray, prior_df: float | FloatArray, expected: ModeratedVariances
 ) -> ModeratedVariances:
-    """Return (d0 s0² + d s²) / (d0 + d) (Smyth 2004), with at most ``expected.df`` degrees of freedom."""
+    """Return moderated variances, (d0 s0² + d s²) / (d0 + d) (Smyth 2004).
+
+    d0 is ``prior_df``, and s0² is the expected variance. The result has at most ``expected.df`` degrees of freedom.
+    """
     weight = np.where(np.isnan(prior_df), DEFAULT_PRIOR_DF, prior_df)
     variance = (weight * expected.variance + df * own_variance) / (weight + df)
     return ModeratedVariances(variance=variance, df=np.minimum(weight + df, expected.df))
@@ -161,7 +164,7 @@ def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, 
     """Return the variance between processes and its degrees of freedom, estimated by the method of moments.
 
     The noise of windows is subtracted from the observed variance of processes. The difference has a lower bound
-    (``HIDDEN_NOISE_SE``), because a few processes can differ by less than the noise by chance.
+    (``HIDDEN_NOISE_SE``), because by chance, a few processes may differ less than their noise suggests.
     """
     squares = noise = weight = 0.0
     by_name: defaultdict[str, list[float]] = defaultdict(list)
@@ -184,7 +187,7 @@ def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, 
 
 
 def expected_variance(table: TableFit, prior: Prior) -> ModeratedVariances:
-    """Predict the variance of a process's value for each row from the whole run. An unknown variance is NaN.
+    """Predict the variance of a process's value in each row, based on the whole run. An unknown variance is NaN.
 
     The degrees of freedom follow Satterthwaite (1946). If every process has a single window, the result is the observed
     variance of processes, pooled over the rows of the table. This variance includes the noise of windows.
@@ -206,16 +209,15 @@ def expected_variance(table: TableFit, prior: Prior) -> ModeratedVariances:
 
 @dataclass(frozen=True, kw_only=True)
 class RowMeans:
-    """Means of a table's rows on the log scale, ready for comparison."""
+    """Means of a table's rows on the log scale, with their errors."""
 
     names: Sequence[str]
     mean: FloatArray
     squared_error: FloatArray  # squared standard error; NaN if unknown
-    df: FloatArray  # degrees of freedom of the squared error
-    moderated: bool  # whether rows have separate variance estimates instead of a common estimate
-    shared_error: FloatArray | None = (
-        None  # rows x rows: covariance of the means due to column effects; None unless runs were merged
-    )
+    df: FloatArray  # degrees of freedom of ``squared_error``
+    moderated: bool  # whether each row has its own variance estimate instead of a common one
+    # Rows x rows: covariance of the means that column effects cause; None unless runs were merged.
+    shared_error: FloatArray | None = None
 
     def half_width(self, confidence: float = CONFIDENCE) -> FloatArray:
         """Return the half-width of each mean's interval on the log scale."""
@@ -225,7 +227,7 @@ class RowMeans:
 def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
     """Return the means of a table's rows with moderated errors.
 
-    A row's error is at least the error due to the noise of the row's windows.
+    The noise of a row's windows is a lower bound of the row's error.
     """
     expected = expected_variance(table, prior)
     prior_df = np.inf if len(table.names) == 2 else prior.prior_df
@@ -263,11 +265,11 @@ def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
 
 
 def standalone_means(table: TableFit, compared: RowMeans) -> RowMeans:
-    """Return the means with errors that are valid for absolute values, which reports display.
+    """Return the means with errors for absolute values, which reports display, instead of errors for ratios.
 
     Processes with the same number share an error. This error cancels in ratios, but not in absolute values.
     """
-    # The effects of process numbers that the fit removed. They are the same for all rows.
+    # These are the effects of process numbers that the fit removed. They are the same for all rows.
     removed = np.nansum(table.displayed - table.between.adjusted, axis=0)
     shared = removed / np.maximum((~np.isnan(table.displayed)).sum(axis=0), 1)
     df = max(len(shared) - 1, 1)
@@ -277,7 +279,7 @@ def standalone_means(table: TableFit, compared: RowMeans) -> RowMeans:
 
 
 def add_variance(means: RowMeans, squared_error: FloatArray, df: float) -> RowMeans:
-    """Add an independent squared error to each mean. Degrees of freedom follow Satterthwaite (1946)."""
+    """Add an independent error to each mean. Degrees of freedom follow Satterthwaite (1946)."""
     total = means.squared_error + squared_error
     with np.errstate(invalid="ignore", divide="ignore"):
         joint = total**2 / (means.squared_error**2 / means.df + squared_error**2 / df)
@@ -285,17 +287,17 @@ def add_variance(means: RowMeans, squared_error: FloatArray, df: float) -> RowMe
 
 
 def student_half_width(squared_error: FloatArray, df: FloatArray, confidence: float) -> FloatArray:
-    """Return the half-widths of Student's t intervals with these squared standard errors and degrees of freedom."""
+    """Return the half-widths of Student's t intervals, given squared standard errors and degrees of freedom."""
     with np.errstate(invalid="ignore"):
         quantile = special.stdtrit(np.maximum(df, 1e-9), 0.5 + confidence / 2)
         return np.asarray(quantile * np.sqrt(squared_error))
 
 
 def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) -> RowMeans:
-    """Return the mean of each row in ``names`` over several tables, all of which contain these rows.
+    """Average the rows in ``names`` over several tables. Every table must contain these rows.
 
-    A process contributes a single value, the mean over the tables, because the tables' values are not independent.
-    Processes that are missing from a table are excluded.
+    Each process contributes one value, its mean over the tables, because the tables' values are not independent. Omit
+    processes that are missing from a table.
     """
     columns = sorted({column for table in tables for column in table.columns})
     values, share = np.zeros((len(names), len(columns))), 1 / len(tables)

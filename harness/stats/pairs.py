@@ -68,15 +68,13 @@ def differences(one: RowMeans, other: RowMeans, rows: RowIndices, columns: RowIn
         applies = (df_one > MIN_DF_FOR_FOURTH_MOMENT) & (df_other > MIN_DF_FOR_FOURTH_MOMENT) & (total > 0) & moderated
         scale = np.where(applies, np.sqrt(variance * (matched_df - 2) / matched_df), 1.0)
     df = np.where(applies, matched_df, np.minimum(df_one, df_other))
-    if (
-        one is other and one.shared_error is not None
-    ):  # rows share errors: parts are joined through their baseline's values
+    if one is other and one.shared_error is not None:  # in a merged run, rows share the errors of column effects
         total = total - 2 * one.shared_error[rows, columns]
     return Differences(value=one.mean[rows] - other.mean[columns], squared_error=total, df=df, scale=scale)
 
 
 def significant(table: RowMeans, alpha: float) -> BoolArray:
-    """Return a symmetric matrix (rows x rows) that is True for pairs that differ at the family-wise error ``alpha``."""
+    """Return a symmetric matrix (rows x rows): True if two rows differ at the family-wise error ``alpha``."""
     differ = np.zeros((len(table.mean), len(table.mean)), dtype=bool)
     known = np.flatnonzero(np.isfinite(table.squared_error))
     first, second = (known[each] for each in np.triu_indices(len(known), 1))
@@ -85,10 +83,10 @@ def significant(table: RowMeans, alpha: float) -> BoolArray:
 
 
 def holm(p_values: FloatArray, alpha: float) -> BoolArray:
-    """Return which hypotheses Holm's step-down procedure rejects (Holm 1979).
+    """Apply Holm's step-down procedure (Holm 1979). Return whether each hypothesis is rejected.
 
-    Hypotheses are rejected in ascending order of p-value, until a p-value exceeds ``alpha`` / n, where n is the number
-    of hypotheses that remain.
+    Reject hypotheses in ascending order of p-value, and stop at the first p-value above ``alpha`` / n. n is the number
+    of hypotheses that have not been rejected yet.
     """
     order = np.argsort(p_values, kind="stable")
     failures = np.flatnonzero(~(p_values[order] <= alpha / np.arange(len(p_values), 0, -1)))
@@ -100,7 +98,7 @@ def holm(p_values: FloatArray, alpha: float) -> BoolArray:
 def ranks(
     table: RowMeans, medians: FloatArray, alpha: float, floor: float = 0.0, *, higher_is_better: bool
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield for each row the position by median, the best and worst possible rank, and the tie group, all 1-based.
+    """Yield (position by median, best possible rank, worst possible rank, tie group) for each row, all 1-based.
 
     Row i beats row j if it is significantly better, by at least the machine's noise floor. The ranks of row i range
     from 1 + (number of rows that beat i) to (number of rows) - (number of rows that i beats). With a family-wise error

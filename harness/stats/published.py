@@ -25,7 +25,7 @@ TEST_TYPE_BY_KEY = {"cached_query": "cached-query"}
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRates:
-    """Throughput of all implementations in a round that TechEmpower published."""
+    """Throughput of all implementations in a TechEmpower round."""
 
     name: str
     environment: str
@@ -66,14 +66,14 @@ class RoundComparison:
 
 
 def read_round(path: Path) -> PublishedRates:
-    """Read a results.json. Raises UsageError if the file cannot be read, or is not in TechEmpower's format."""
+    """Read a results.json of TechEmpower. Raises UsageError if the file is unreadable or has another format."""
     try:
         document: Any = safe_read.parse_json(safe_read.read(path, MAX_FILE_BYTES))
         seconds = _parse_number(document.get("duration") or 15)
         rates: dict[str, dict[str, float]] = {}
         for key, by_name in document["rawData"].items():
             kind = TEST_TYPE_BY_KEY.get(key, key)
-            for name, entries in by_name.items():  # entries that are not lists are counts of source lines
+            for name, entries in by_name.items():  # skip counts of source lines, which are not lists
                 if isinstance(entries, list) and (rate := _successful_responses(kind, entries) / seconds) > 0:
                     rates.setdefault(kind, {})[name] = _parse_number(rate)
     except OSError as error:
@@ -88,7 +88,7 @@ def read_round(path: Path) -> PublishedRates:
 
 
 def _successful_responses(kind: str, entries: list[Any]) -> float:
-    """Return the number of successful responses at the level that TechEmpower's table shows, or 0 without levels."""
+    """Return the number of successful responses at the level in TechEmpower's table, or 0 if there is no level."""
     by_level = [
         _parse_number(entry.get("totalRequests") or 0) - _parse_number(entry.get("5xx") or 0) for entry in entries
     ]
@@ -104,10 +104,10 @@ def _parse_number(value: float | str) -> float:
 
 
 def compare_with_round(round_: PublishedRates, ranking: Ranking) -> RoundComparison:
-    """Compare a run with a round, in the run's order of test types. A name such as ``x@tree`` counts as ``x``.
+    """Compare a run with a round, in the run's order of test types. The run's ``x@tree`` matches ``x`` in the round.
 
-    If the run's leading metric is CPU per request, compare the inverse of CPU per request instead of the throughput.
-    The inverse is proportional to the throughput of a server that has the machine to itself.
+    If the run's leading metric is CPU per request, compare its inverse with the round's throughput. The inverse is
+    proportional to the throughput of a server that has the machine to itself.
     """
     rows: list[SharedCell] = []
     agreements: list[OrderAgreement] = []

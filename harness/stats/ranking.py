@@ -47,7 +47,7 @@ from harness.stats.value_tables import (
     sort_rows,
 )
 
-# Implementations with this tag are not ranked, because they only show the minimum cost of machine, kernel and protocol.
+# Tag of implementations that show the minimum cost of machine, kernel and protocol. They are not ranked.
 LIMIT_TAG = "limit"
 
 
@@ -61,25 +61,26 @@ class _RankingInput:
     tables: Sequence[tuple[Metric, ValueTables, float]]  # throughput and CPU per request, each with its noise floor
     unranked: Mapping[tuple[str, str], str]  # (implementation, test type) -> reason
     caveats: Mapping[tuple[str, str], tuple[str, ...]]
-    verified: Mapping[tuple[str, str], tuple[int, int]]  # (number of checks, number of checked responses)
+    # (implementation, test type) -> (number of checks, number of checked responses)
+    verified: Mapping[tuple[str, str], tuple[int, int]]
     startup: Mapping[str, float]  # implementation -> median startup time in seconds
     limits: Sequence[str]  # implementations with the limit tag
     processes: Sequence[ProcessRecord]
 
     def loads(self, kind: str) -> list[Load]:
-        """Return the planned loads, followed by other measured loads."""
+        """Return the planned loads of a test type, followed by loads that were measured but not planned."""
         planned = list(self.info.loads[kind])
         unplanned = {load for own in self.cells[kind].values() for load in own if load not in planned}
         return [*planned, *sorted(unplanned, key=lambda load: (load.connections, load.label))]
 
     def at(self, kind: str, name: str, load: Load | None) -> tuple[Load | None, CellTrials | None]:
-        """Return ``load`` and the row's cell at this load. If ``load`` is None, use the row's best load."""
+        """Return an implementation's cell at ``load``, and the load. If ``load`` is None, use the best load."""
         own = self.cells[kind].get(name, {})
         chosen = best_load(own) if load is None else load
         return chosen, own.get(chosen) if chosen is not None else None
 
     def fitted(self, metric: Metric, tables: ValueTables, kind: str, load: Load | None) -> TableFit:
-        """Return the fit of a table at a load, or at the best load of each row."""
+        """Return the fit of a test type's table at a load. If ``load`` is None, use each row's best load."""
         if (kind, load) in tables.fits:
             return tables.fits[kind, load]
         names = [n for n in self.cells[kind] if (n, kind) not in self.unranked and n not in self.limits]
@@ -146,7 +147,7 @@ def _limits(info: RunInfo) -> list[str]:
     return [name for name in tagged if len(tagged) < len(info.implementations) and name != info.reference]
 
 
-# ---- tables ----------------------------------------------------------------------------------------------------------
+# ---- Tables by test type and load ------------------------------------------------------------------------------------
 
 
 def _rank_test_type(kind: str, run: _RankingInput) -> ranking_model.TestTypeRanking:
@@ -181,7 +182,7 @@ def _rank_table(kind: str, load: Load | None, run: _RankingInput) -> ranking_mod
 def _rank_as_at_most(
     standings: dict[str, ranking_model.Standing], cold: Collection[str]
 ) -> dict[str, ranking_model.Standing]:
-    """Extend the rank intervals of rows that were not warmed up to rank 1, because their cost is an upper bound."""
+    """Include rank 1 in the interval of each row in ``cold``, because its measured cost is only an upper bound."""
     return {
         name: standing.model_copy(update={"rank": standing.rank.model_copy(update={"low": 1})})
         if name in cold
@@ -233,9 +234,9 @@ def _make_row(
 
 
 def _relative_to_limit(name: str, kind: str, load: Load, run: _RankingInput) -> tuple[float | None, str]:
-    """Return CPU per request divided by the floor and, for implementations with the limit tag, why they are not ranked.
+    """Return CPU per request divided by the floor and, if ``name`` has the limit tag, why it is not ranked.
 
-    The floor of a cell is the smallest CPU per request of any other implementation with the limit tag.
+    The floor is the smallest CPU per request of the other implementations with the limit tag, at the same load.
     """
     own, reason = run.cells[kind][name][load], ""
     cpu, rate = own.median(CPU_PER_REQUEST), own.median(THROUGHPUT)
@@ -267,14 +268,14 @@ def _latency(cell: CellTrials) -> ranking_model.ClosedLoopLatency | None:
     )
 
 
-# ---- overall ---------------------------------------------------------------------------------------------------------
+# ---- Overall scores --------------------------------------------------------------------------------------------------
 
 
 TestTypeRankings = Mapping[str, ranking_model.TestTypeRanking]
 
 
 def _score_parts(test_types: TestTypeRankings) -> tuple[TestTypeRankings, Mapping[str, TestTypeRankings]]:
-    """Return the test types of the overall score, and those of each group. A run of groups alone has only one score."""
+    """Return the test types of the overall score, and of each group's score. A run of groups has only one score."""
     parts: dict[str, dict[str, ranking_model.TestTypeRanking]] = {}
     for kind, ranking in test_types.items():
         parts.setdefault(group(kind), {})[kind] = ranking
@@ -285,11 +286,11 @@ def _score_parts(test_types: TestTypeRankings) -> tuple[TestTypeRankings, Mappin
 def _overall_scores(
     run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRanking]
 ) -> tuple[ranking_model.Score, ...]:
-    """Return the scores: geometric means of ratios to the baseline, over the test types measured for the baseline.
+    """Return the scores: geometric means of ratios to the baseline, over all test types that the baseline has.
 
     A score depends only on the run and the baseline, so it does not change when a reader filters a table. With
-    arithmetic means of ratios, the order would depend on the baseline (Fleming & Wallace 1986). If a value is missing,
-    there is no score. Scenarios are not scored, because their throughput is chosen, not measured.
+    arithmetic means, the order would depend on the choice of baseline (Fleming & Wallace 1986). An implementation
+    without a result in one of the test types has no score. Scenarios do not count, because their throughput is given.
     """
     ratios = {
         kind: {
@@ -331,7 +332,7 @@ def _overall_scores(
 def _scores(
     run: _RankingInput, metric: Metric, tables: ValueTables, fits: Sequence[TableFit], floor: float
 ) -> dict[str, ranking_model.Standing]:
-    """Return the scores by a metric. If lower values are better, invert ratios, so that a higher score is better."""
+    """Return the scores for one metric. If lower values are better, invert the ratios: a higher score is better."""
     reference = run.info.reference
     names = [name for name in fits[0].names if all(name in table.names for table in fits)]
     if reference not in names:
@@ -351,13 +352,13 @@ def _notes(run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRa
     if part and part.number:
         yield (
             f"the run is part {part.number} of {part.count}, with {len(info.implementations)} of {len(part.selection)} "
-            "implementations: ./tfb report RUN RUN … joins the runs of all parts"
+            "implementations: join all parts with ./tfb report RUN RUN …"
         )
     elif part:
         yield (
             f"the run joins {part.count} parts: ratios between parts are computed through {info.reference}, so a part "
-            "without results for that implementation is not ranked; intervals do not cover differences between "
-            "machines that affect ratios"
+            "that lacks its results is not ranked; intervals do not account for machine differences that change "
+            "ratios"
         )
     elif len(info.sets) > 1:
         names = ", ".join(one.name for one in info.sets[:20]) + (", …" if len(info.sets) > 20 else "")

@@ -17,7 +17,7 @@ Quantity = Literal["cpu", "throughput"]
 
 
 class Estimate(Record):
-    """An estimate of a quantity: the median over processes, with a confidence interval."""
+    """The median of a metric over processes, with a confidence interval."""
 
     median: float  # median over processes, in SI units
     low: float | None  # lower end of the interval; None if the variance between processes is unknown
@@ -47,51 +47,51 @@ class RankInterval(Record):
 
 
 class Standing(Record):
-    """Estimate, position and tie group of a row. Tie groups are numbered from 1, best first."""
+    """A row's estimate, rank and tie group. Tie groups are numbered from 1, best first."""
 
     estimate: Estimate  # median and interval of the row's metric
     position: int  # position in the order of point estimates, 1-based
     rank: RankInterval  # possible ranks
     tie_group: int  # tie group number
     to_reference: Ratio | None  # ratio of this row to the baseline
-    to_best: Ratio | None  # ratio of this row to the best row of the table
+    to_best: Ratio | None  # ratio of this row to the best row in the table
 
 
 class ClosedLoopLatency(Record):
     """Latency of a closed loop at the row's load, in seconds."""
 
     mean: Annotated[Estimate, Field(alias="mean_seconds")]  # mean latency
-    # Percentile -> latency, without percentiles that too few requests exceeded.
+    # Percentile -> latency. A percentile is omitted if too few requests were slower.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
     maximum: Annotated[float, Field(alias="maximum_seconds")]  # latency of the slowest request in all processes
 
 
 class Row(Record):
-    """An implementation in a table."""
+    """A row of a ranking table, with the results of one implementation."""
 
     implementation: str  # implementation name
     load: Load | None = None  # load at which the row was measured; None if it was not measured
     throughput: Annotated[Standing | None, Field(alias="requests_per_second")] = None  # successful responses per second
     # Server's CPU time per response.
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")] = None
-    # Maximum resident memory, median over processes.
+    # Median over processes of the maximum resident memory.
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")] = None
-    # Time until the first successful response, median over processes.
+    # Median over processes of the time from start to the first successful response.
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")] = None
     errors: int = 0  # number of errors in all trials of the row
     flags: tuple[str, ...] = ()  # validity check flags, "not warmed up", "provisional", ...
-    ranked: bool = True  # whether the row takes part in the ranking
+    ranked: bool = True  # whether the row is ranked
     reason: str = ""  # why the row is not ranked, for example "verification failed" or "missing"
     trials: int = 0  # number of trials, including excluded trials
     dropped: int = 0  # number of trials that validity checks excluded
     checks: int = 0  # number of checks in the most thorough verification; 0 if unknown
-    responses_checked: int = 0  # number of checked responses under load, in all trials of the test type
+    responses_checked: int = 0  # number of responses checked under load, in all trials of the test type
     latency: ClosedLoopLatency | None = None  # latency in a closed loop; None if unknown
-    # Mean response time, median over processes; None if pipelined.
+    # Median over processes of the mean response time; None if requests are pipelined.
     response_time: Annotated[float | None, Field(alias="response_time_seconds")] = None
-    # Requests per second per megabyte of memory, median over processes.
+    # Median over processes of the requests per second per megabyte of memory.
     throughput_per_memory: Annotated[float | None, Field(alias="requests_per_second_per_megabyte")] = None
-    threads: float | None = None  # maximum number of threads at the same time, median over processes
+    threads: float | None = None  # median over processes of the maximum number of threads
     # CPU per request, divided by the smallest CPU per request of an implementation with the limit tag.
     cpu_to_floor: Annotated[float | None, Field(alias="cpu_seconds_per_request_to_floor")] = None
 
@@ -100,7 +100,7 @@ class Table(Record):
     """The ranking of a test type at a load, or at the best load of each implementation if ``load`` is None."""
 
     test_type: str  # test type name
-    load: Load | None  # load of all rows; None for the best load of each row
+    load: Load | None  # load of all rows; None if each row is at its best load
     rows: tuple[Row, ...]  # ranked rows by throughput, best first; then unranked rows
 
 
@@ -110,7 +110,7 @@ class TestTypeRanking(Record):
     __test__ = False  # prevents pytest from collecting the class
 
     test_type: str  # test type name
-    headline: Table  # table that decides the ranking of the test type
+    headline: Table  # table that reports show by default and that the overall score uses
     tables: tuple[Table, ...]  # one table per load
 
     @property
@@ -134,15 +134,15 @@ class Score(Record):
 
 
 class RatePoint(Record):
-    """An implementation's latency at a share of the throughput, or at a rate common to all implementations."""
+    """An implementation's latency in an open loop at one rate."""
 
-    # Whether the rate is a share of the throughput or common to all implementations.
+    # Whether the rate is a share of each process's throughput ("share") or the same for all implementations ("common").
     purpose: Literal["share", "common"]
     share: float | None  # rate, relative to the closed-loop throughput of each process; None for a common rate
-    rate: Annotated[float, Field(alias="requests_per_second_asked")]  # rate of due requests, median over processes
+    rate: Annotated[float, Field(alias="requests_per_second_asked")]  # median over processes of the intended rate
     # Percentile -> latency from the intended send time.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
-    # Maximum latency over all valid trials; more trials tend to have a larger maximum.
+    # Maximum latency over all valid trials. It tends to grow with the number of trials.
     maximum: Annotated[float | None, Field(alias="maximum_seconds")]
     flags: tuple[str, ...] = ()  # validity check flags
 
@@ -151,18 +151,18 @@ class GoalRow(Record):
     """An implementation's capacity at the latency goal, and its latency at several rates."""
 
     implementation: str  # implementation name
-    capacity: Standing | None  # capacity in requests/s, or a scenario's load factor
-    above: float | None  # lowest rate or factor above the capacity that missed the goal; median over processes
-    # Throughput in a closed loop, median over processes.
+    capacity: Standing | None  # capacity in requests/s or, for a scenario, as a load factor
+    above: float | None  # median over processes of the lowest rate (or factor) that missed the goal above the capacity
+    # Median over processes of the closed-loop throughput.
     closed_loop: Annotated[float | None, Field(alias="closed_loop_requests_per_second")] = None
-    ranked: bool = True  # whether the row takes part in the ranking
+    ranked: bool = True  # whether the row is ranked
     reason: str = ""  # why the row is not ranked
     flags: tuple[str, ...] = ()  # remarks, such as "lower bound" and "provisional"
-    points: tuple[RatePoint, ...] = ()  # latency at each rate, in order of the rate
+    points: tuple[RatePoint, ...] = ()  # latency at each rate, in ascending order of the rate
 
 
 class LatencyTable(Record):
-    """A test type's ranking by the capacity at a latency goal."""
+    """A test type's ranking by capacity at a latency goal."""
 
     test_type: str  # test type name
     goal: LatencyGoal  # latency goal that defines the capacity
@@ -174,7 +174,7 @@ class ScenarioPoint(Record):
 
     factor: float  # factor by which the base arrival rates are multiplied
     use_case: str  # use case name
-    operation: str  # operation name; empty for the whole use case, timed from the due time to the last response
+    operation: str  # operation name; empty for the whole use case, measured from the due time to the last response
     # Percentile -> response time from the due time.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
     answered: int  # number of responses in all processes
@@ -205,9 +205,9 @@ class ScenarioTable(Record):
 class ScenarioResults(Record):
     """Results of a scenario: tables by factor, capacities at the latency goal, and response times of all operations."""
 
-    tables: tuple[ScenarioTable, ...]  # tables in order of the factor
+    tables: tuple[ScenarioTable, ...]  # tables in ascending order of the factor
     goal: LatencyGoal | None = None  # latency goal of the capacity search; None if there was no search
-    # Capacities as factors of the scenario: ranked rows, best first, then unranked rows.
+    # Capacities as load factors: ranked rows, best first, then unranked rows.
     capacities: tuple[GoalRow, ...] = ()
     points: dict[str, tuple[ScenarioPoint, ...]] = Field(default_factory=dict)  # implementation -> points
 
@@ -223,14 +223,14 @@ class Ranking(Record):
     test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)  # test type -> ranking
     overall: tuple[Score, ...] = ()  # overall scores, best first
     groups: dict[str, tuple[Score, ...]] = Field(default_factory=dict)  # group of test types -> scores, best first
-    latency: dict[str, LatencyTable] = Field(default_factory=dict)  # test type -> table, for loads at given rates
+    latency: dict[str, LatencyTable] = Field(default_factory=dict)  # test type -> latency table of its open loops
     orders: ScenarioResults | None = None  # results of a scenario; None for a run without a scenario
     noise_floor: NoiseFloor | None = None  # noise floor of the machine; None if unknown
     notes: tuple[str, ...] = ()  # sentences about the whole ranking
 
 
 class Effect(Record):
-    """The ratio of run B to run A for a metric of a cell, and the verdict."""
+    """How a cell's metric changed from run A to run B: the ratio and the verdict."""
 
     ratio: Ratio | None  # B / A; None if A or B has no value
     verdict: Verdict  # for CPU per request, "faster" means that B uses less CPU
@@ -244,12 +244,12 @@ class CellComparison(Record):
     load: Load
     throughput: Effect
     cpu_per_request: Effect
-    reason: str = ""  # why the cell is missing, with the run: "B: verification failed"
-    only_in: Literal["", "A", "B"] = ""  # the run that planned the cell, if the other run did not
+    reason: str = ""  # why a run has no result for the cell, for example "B: verification failed"
+    only_in: Literal["", "A", "B"] = ""  # the run that planned the cell if the other run did not
 
 
 class Comparison(Record):
-    """Run B compared with run A, cell by cell."""
+    """A comparison of run B with run A, cell by cell."""
 
     run_a: str
     run_b: str

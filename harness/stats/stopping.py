@@ -1,8 +1,8 @@
-"""Decides from the trials which comparisons need more processes (group sequential testing).
+"""Decides which comparisons need more processes (group sequential testing).
 
-The trials are examined after a few planned numbers of processes. These examinations (looks) share the family-wise
-error. If every process were followed by a test at 95 % instead, 22 to 25 % of runs would find a difference between
-equal implementations.
+The data is tested after certain numbers of processes, which are planned in advance. These tests (looks) share the
+family-wise error. If tfb tested at the 5 % level after every process instead, 22 to 25 % of runs would find a
+difference between equal implementations.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ AnySection = TypeVar("AnySection", bound=ConfigSection)
 
 
 def profile_section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySection:
-    """Return a section of the run's profile, or the default section if the record contains no valid section."""
+    """Return a section of the profile in run.json, or the default section if it is missing or invalid."""
     profile = info.settings.get("profile")
     try:
         return kind.model_validate(profile[name]) if isinstance(profile, dict) and name in profile else kind()
@@ -42,16 +42,16 @@ def profile_section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySect
 
 
 def planned_looks(rules: ProcessLimits) -> tuple[int, ...]:
-    """Return the numbers of processes after which the data is examined. The last number is the maximum."""
+    """Return the numbers of processes after which the data is tested. The last one is the maximum."""
     return (*sorted({look for look in rules.looks if rules.minimum <= look < rules.maximum}), rules.maximum)
 
 
 def alpha_at(rules: ProcessLimits, processes: int) -> float:
-    """Return the part of the family-wise error that is available at a look after this number of processes.
+    """Return the family-wise error that the look after this number of processes may spend.
 
     The error spent up to a look is proportional to the square of the number of processes (Kim & DeMets 1987, rho = 2).
-    Early looks thus decide only clear differences, and most of the error remains for the last look. If a run
-    was interrupted between two looks, use the later look.
+    Early looks thus decide only clear differences, and most of the error remains for the last look. If a run was
+    interrupted between two looks, use the later look.
     """
     counts = planned_looks(rules)
     index = next((i for i, look in enumerate(counts) if look >= processes), len(counts) - 1)
@@ -62,7 +62,7 @@ def alpha_at(rules: ProcessLimits, processes: int) -> float:
 def undecided(
     trials: Sequence[Trial], expected: Sequence[tuple[str, str]], rules: ProcessLimits
 ) -> Sequence[tuple[str, str]]:
-    """Return the expected (implementation, test type) pairs that need an additional process.
+    """Return the (implementation, test type) pairs in ``expected`` that need an additional process.
 
     Repeat all past looks, because a decision at a look is final. A resumed run thus stops where an uninterrupted run
     would have stopped.
@@ -99,10 +99,10 @@ def _undecided_at_look(
 
 
 def _undecided_rows(table: RowMeans, rules: ProcessLimits, alpha: float) -> Iterator[str]:
-    """Yield both rows of each neighbouring pair whose order is neither decided nor a tie.
+    """Yield both rows of each pair of neighbours that neither differ significantly nor tie.
 
-    A pair is a tie if the half-width of the difference's interval is at most ``rules.half_width``. If the table has a
-    single row, yield it if the half-width of the row's interval exceeds ``rules.half_width``.
+    Two rows tie if the half-width of their difference's interval is at most ``rules.half_width``. If the table has a
+    single row, yield the row if the half-width of its own interval exceeds ``rules.half_width``.
     """
     narrow, order = np.log1p(rules.half_width), np.argsort(table.mean)
     if len(order) == 1 and not table.half_width()[0] <= narrow:

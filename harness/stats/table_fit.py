@@ -22,8 +22,8 @@ from scipy import linalg, special
 
 from harness.stats.variances import MIN_SERVERS_FOR_PRIOR, BoolArray, FloatArray, variance_outliers
 
-Merged = Literal["", "deployments", "parts"]  # meaning of the columns in a table that merges runs; "" for a single run
-Position = tuple[int, int]  # number of the process or deployment, number of the round within it
+Merged = Literal["", "deployments", "parts"]  # what was merged into a table; "" for a single run
+Position = tuple[int, int]  # (number of the process or deployment, number of the round within it)
 
 # Significance level of the F test for effects of process numbers. The level is high, because removing an effect that
 # does not exist does little harm, but missing an effect widens all intervals.
@@ -53,13 +53,13 @@ class RowVariances:
 class AdditiveFit(RowVariances):
     """Additive effects of rows and columns, fitted by least squares."""
 
-    mean: FloatArray  # mean of each row at an average column
+    mean: FloatArray  # mean of each row, adjusted to an average column
     adjusted: FloatArray  # rows x columns: values minus column effects
     weights: FloatArray  # rows x columns: weight of a column's residuals in a row's mean
     informative: FloatArray  # rows x columns: 1 for the values from which column effects are estimated, otherwise 0
 
     def shared_error(self, variance: FloatArray) -> FloatArray:
-        """Return the covariance (rows x rows) of the rows' means due to column effects, given each row's variance."""
+        """Return the covariance (rows x rows) of row means that column effects cause, given each row's variance."""
         share = variance / np.maximum(self.informative.sum(axis=1), 1)
         of_residuals = np.diag(variance @ self.informative) - (self.informative.T * share) @ self.informative
         return np.asarray(self.weights @ of_residuals @ self.weights.T)
@@ -70,14 +70,14 @@ def fit_additive(
 ) -> AdditiveFit:
     """Fit row and column effects. A table with a single row has no column effects.
 
-    The degrees of freedom that column effects use up are divided among the rows.
+    Column effects use up degrees of freedom, which are divided among the rows.
 
     Args:
         logs: Rows x columns; NaN where a value is missing.
         columns: Whether to fit column effects in addition to row means.
         excluded: Rows that do not contribute to the column effects. If None, exclude rows with outlying variances.
         joins_parts: Whether only the baseline connects some columns. If so, ``excluded`` is ignored, because the
-            baseline must contribute, and a single row determines the effect of a column.
+            baseline must contribute. A single row then suffices to estimate a column's effect.
     """
     if joins_parts:
         excluded = np.zeros(len(logs), dtype=bool)
@@ -122,7 +122,7 @@ def fit_additive(
 
 @dataclass(frozen=True, kw_only=True)
 class TableFit:
-    """A fitted table of a metric's natural logarithms, before moderation by the run's variances."""
+    """A fitted table of a metric's natural logarithms. Its variances have not been moderated yet."""
 
     names: Sequence[str]  # names of the rows
     columns: Sequence[int]  # numbers of the processes or deployments
@@ -131,14 +131,14 @@ class TableFit:
     processes: NDArray[np.int64]  # number of processes in each row
     between: AdditiveFit  # fit of the process values
     merged: Merged
-    within: RowVariances  # variances between windows; ``leverage`` gives the variance of a process's value
+    within: RowVariances  # variances between windows; ``variance`` times ``leverage`` is a process value's variance
 
 
 def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: Merged = "") -> TableFit:
     """Fit a table of positive values by row and position. Rows without values are omitted.
 
-    If ``merged`` is "deployments", columns are deployments instead of processes. The displayed values of a merged run
-    apply to an average column.
+    If ``merged`` is "deployments", columns are deployments instead of processes. In a merged run, the displayed values
+    are adjusted to an average column.
     """
     names = [name for name, own in values.items() if own]
     rounds: defaultdict[int, set[int]] = defaultdict(set)
@@ -156,7 +156,7 @@ def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: Merged
 
 
 def fit_logs(names: Sequence[str], logs: FloatArray, columns: Sequence[int], *, merged: Merged = "") -> TableFit:
-    """Fit logs (rows x processes x rounds, NaN if missing). Remove the effects of rounds, then of process numbers."""
+    """Fit logs (rows x processes x rounds, NaN if missing). Remove effects of rounds, then of process numbers."""
     of_processes = [fit_additive(logs[:, process, :]) for process in range(logs.shape[1])]
     values = np.stack([each.mean for each in of_processes], axis=1)
     df = np.sum([each.df for each in of_processes], axis=0)
@@ -173,8 +173,8 @@ def fit_process_values(
 ) -> TableFit:
     """Fit a table (rows x processes) with one value per process.
 
-    In a merged run, machines differ, so differences between columns are always removed. In other runs, if every process
-    has a single window, differences between columns are removed only if an F test finds them.
+    In a merged run, machines differ, so column effects are always removed. In other runs in which every process has a
+    single window, column effects are removed only if an F test finds them.
     """
     between = fit_additive(values, joins_parts=merged == "parts")
     if len(names) >= MIN_SERVERS_FOR_PRIOR and not within.df.any() and not merged:
@@ -189,8 +189,8 @@ def fit_process_values(
 def _columns_differ(rows_only: AdditiveFit, fitted: AdditiveFit) -> bool:
     """Return whether columns have effects, according to the F test of a two-way analysis of variance.
 
-    Do not use the test for a table with few rows, because the result would depend on the differences that the table
-    has to decide.
+    Do not call this function for a table with few rows, because the result would depend on the very differences
+    between rows that the table has to decide.
     """
     before, after = rows_only.sum_of_squares, fitted.sum_of_squares
     df_before, df_after = float(rows_only.df.sum()), float(fitted.df.sum())

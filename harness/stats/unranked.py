@@ -24,7 +24,7 @@ def is_ranked(info: RunInfo) -> bool:
 def unranked_reasons(
     info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[VerificationRecord]
 ) -> dict[VerdictKey, str]:
-    """Return the reason for each (implementation, test type) that is not ranked."""
+    """Return the reasons for not ranking, by (implementation, test type). Ranked pairs do not occur."""
     reasons: dict[VerdictKey, str] = {}
     for key, result in _objections(trials):
         if result.outcome is Outcome.FAIL:
@@ -86,7 +86,7 @@ def planned_loads(info: RunInfo, name: str, test_type: str) -> tuple[Load, ...]:
 
 
 def loads_without_figure(records: RunRecords, name: str, test_type: str) -> Iterator[tuple[Load, str]]:
-    """Yield each planned load that has no valid trial, and the reason."""
+    """Yield (load, reason) for each planned load that has no valid trial."""
     own = [t for t in records.trials if (t.implementation, t.test_type, t.purpose) == (name, test_type, "measure")]
     tried, valid = {trial.load for trial in own}, {trial.load for trial in own if trial.rankable}
     for load in planned_loads(records.info, name, test_type):
@@ -95,7 +95,7 @@ def loads_without_figure(records: RunRecords, name: str, test_type: str) -> Iter
 
 
 def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processes: Sequence[ProcessRecord]) -> bool:
-    """Return whether the run reached its time limit before the first load at a given rate.
+    """Return whether the run's time was up before the first open-loop load.
 
     The plan does not list these loads, because their rates depend on the measured throughput.
     """
@@ -108,7 +108,7 @@ def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processe
 
 
 def unreached_cells(records: RunRecords, name: str) -> tuple[str, ...]:
-    """Return the loads that the run had no time to measure, as a string per test type, such as ``json c64, c256``."""
+    """Return one text per test type with the loads that the run had no time to measure, such as ``json c64, c256``."""
     failed = {v.test_type for v in records.verdicts if v.implementation == name and v.outcome is Outcome.FAIL}
     unreached = []
     for test_type in next((each.test_types for each in records.info.implementations if each.name == name), ()):
@@ -123,9 +123,9 @@ def unreached_cells(records: RunRecords, name: str) -> tuple[str, ...]:
 def caveats(
     info: RunInfo, trials: Sequence[Trial], verdicts: Sequence[VerificationRecord]
 ) -> dict[VerdictKey, tuple[str, ...]]:
-    """Return the deviations from tfb's rules in each implementation or measurement, by (implementation, test type).
+    """Return the deviations from tfb's rules, by (implementation, test type).
 
-    Examples are the use of TechEmpower's rules (with the number of violated tfb rules), stand-in base images, container
+    Examples are TechEmpower's rules (with the number of violated tfb rules), stand-in base images, container
     privileges, and trials in which responses were not checked.
     """
     results = [*_objections(trials)]

@@ -32,15 +32,15 @@ TableValues = Mapping[str, Mapping[Position, float]]  # row name -> (process, ro
 
 @dataclass(frozen=True)
 class ValueTables:
-    """The tables of a metric in a run. Each table's variances are moderated by a prior from all tables."""
+    """The tables of a metric in a run. A prior, estimated from all tables, moderates each table's variances."""
 
-    values: Mapping[Hashable, TableValues]  # key of the table -> positive values
+    values: Mapping[Hashable, TableValues]  # table key -> positive values
     deployments: Mapping[int, int] = field(default_factory=dict)  # process -> deployment, for a merged run
     baseline: str | None = None  # the row that connects joined parts
 
     @classmethod
     def of_run(cls, values: Mapping[Hashable, TableValues], info: RunInfo) -> "ValueTables":
-        """Return the tables of a run, whether merged or not."""
+        """Create the tables of a run, which may be merged from several runs."""
         return cls(values, deployment_by_process(info), joining_baseline(info))
 
     @classmethod
@@ -58,7 +58,7 @@ class ValueTables:
 
     @cached_property
     def prior(self) -> Prior:
-        """The prior of variances, estimated from all tables."""
+        """The prior for variances, estimated from all tables."""
         return moderation.estimate_prior(list(self.fits.values()))
 
     def fit(self, rows: TableValues) -> TableFit:
@@ -122,7 +122,7 @@ def connected_rows(rows: Mapping[str, Collection[Position]], baseline: str) -> s
 
 
 def estimate_rows(table: TableFit, compared: RowMeans) -> list[Estimate]:
-    """Return each row's median over processes, with an interval that is valid for absolute values."""
+    """Return each row's median over processes, with an interval for absolute values rather than for ratios."""
     widths = moderation.standalone_means(table, compared).half_width().tolist()
     return [estimate_from_logs(own[~np.isnan(own)], width) for own, width in zip(table.displayed, widths, strict=True)]
 
@@ -150,13 +150,13 @@ def estimate_from_logs(logs: FloatArray, width: float) -> Estimate:
 def estimate_percentiles(
     loads: Iterable[tuple[int, Mapping[str, float], int]], points: Collection[str] | None = None
 ) -> dict[str, Estimate]:
-    """Return an estimate of each latency percentile over processes.
+    """Return the median over processes of each latency percentile, with an interval.
 
     A percentile is omitted if a process has no load with enough responses for this percentile.
 
     Args:
-        loads: (process, percentiles in seconds by names such as "99", number of responses) for each load.
-        points: The percentiles to return. None returns all.
+        loads: For each load: process number, percentile (such as "99") -> seconds, and number of responses.
+        points: Percentiles to return; None for all.
     """
     values: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     processes = set()
@@ -191,7 +191,7 @@ def rank_rows(
     *,
     higher_is_better: bool,
 ) -> dict[str, Standing]:
-    """Return the standing of each row. The displayed medians determine the order. The means decide which rows differ.
+    """Return the standing of each row. The displayed medians determine the order; the means decide which rows differ.
 
     ``alpha`` is the family-wise error of all decisions. ``floor`` is the relative noise of the machine.
     """

@@ -1,4 +1,4 @@
-"""Estimates how much servers differ in variance: finds outliers, and fits a prior to all other variances."""
+"""Estimates how much servers differ in variance: finds outliers, and fits a prior to the remaining variances."""
 
 from collections.abc import Hashable, Sequence
 
@@ -46,8 +46,8 @@ def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArr
     observed, by_chance = np.concatenate(squares), np.concatenate(expected_squares)
     _, cluster = np.unique(np.asarray(names), return_inverse=True)
     sums = np.stack([np.bincount(cluster, each) for each in (observed, by_chance, np.ones_like(observed))], axis=1)
-    # The result is a low quantile of a bootstrap over servers, because all intervals of a run would be too narrow if d0
-    # were overestimated.
+    # Use a low quantile of a bootstrap over servers, because an overestimated d0 would make all of the run's intervals
+    # too narrow.
     rng = np.random.default_rng(len(observed))
     drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=200)
     totals = drawn @ sums
@@ -94,7 +94,7 @@ _LOG_TRIGAMMA_GRID = np.log(special.polygamma(1, np.exp(_LOG_DF_GRID) / 2))
 
 
 def _inverse_trigamma_df(excess: FloatArray) -> FloatArray:
-    """Return d0 for which trigamma(d0 / 2) = excess (Smyth 2004, appendix). Without excess, return infinity.
+    """Solve trigamma(d0 / 2) = excess for d0 (Smyth 2004, appendix). Return infinity if there is no excess.
 
     The result is interpolated on a grid of log d0 with steps of 0.001.
     """

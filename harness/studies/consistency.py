@@ -1,9 +1,9 @@
-"""Finds pairs of implementations that two records order differently.
+"""Finds contradictions between records: pairs of implementations that two records rank in opposite order.
 
-Usage: ``python -m harness.studies.consistency [RUN…]``. The records are the published runs and verdicts on claims in
-results/rounds, the table in docs/techempower.md, and the given runs. Two records contradict each other if a ratio's
-interval is above 1 in one record and below 1 in the other. A contradiction counts as explained if the records differ
-in network path, runtime, server CPUs or load. The exit code is 1 if a contradiction is unexplained.
+Usage: ``python -m harness.studies.consistency [RUN…]``. The records are the published runs and claim verdicts in
+results/rounds, the table in docs/techempower.md, and the given runs. Two records contradict each other if the interval
+of the same ratio is above 1 in one record and below 1 in the other. A contradiction is explained if the records differ
+in network path, runtime, server CPUs or load. The exit code is 1 if any contradiction is unexplained.
 """
 
 import argparse
@@ -30,10 +30,10 @@ _RATIO = re.compile(r"\**([\d.]+)\** \[([\d.]+), ([\d.]+)\]")
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRatio:
-    """A recorded ratio between two implementations, with the ends of the ratio's interval."""
+    """A ratio of two implementations from one of the records, with its confidence interval."""
 
     record: str
-    conditions: Mapping[str, str]  # including the load
+    conditions: Mapping[str, str]  # condition -> value; one of the conditions is the load
     metric: str
     test_type: str
     of: str
@@ -49,12 +49,12 @@ class RecordedRatio:
         return RecordedRatio(**values)
 
     def describe(self) -> str:
-        """Return the record, the interval and the conditions as text."""
+        """Format the record, the interval and the conditions for a message."""
         return f"{self.record} [{self.low:.3g}, {self.high:.3g}] ({', '.join(self.conditions.values())})"
 
 
 def ratios_of_run(folder: Path) -> Iterator[RecordedRatio]:
-    """Yield a ratio for each pair of implementations at each load in a run."""
+    """Yield a run's ratios: for each metric, test type and load, the ratio of each pair of implementations."""
     records = store.read_run(folder)
     cells = collect_cells(records.trials)
     for metric in RUN_METRICS:
@@ -72,7 +72,10 @@ def ratios_of_run(folder: Path) -> Iterator[RecordedRatio]:
 
 
 def ratios_of_claims(results: Path) -> Iterator[RecordedRatio]:
-    """Yield the ratios in verdicts on claims that compare two implementations at the same load over loopback."""
+    """Yield the ratios from claim verdicts that compare two implementations at the same load.
+
+    Claims are measured over loopback.
+    """
     for name, verdict in read_claims(results).verdicts.items():
         conditions = {"network path": "loopback", "runtime": verdict.runtime, "server CPUs": f"all {verdict.cpus}"}
         for statement in verdict.statements:
@@ -85,7 +88,7 @@ def ratios_of_claims(results: Path) -> Iterator[RecordedRatio]:
 
 
 def ratios_of_page(path: Path) -> Iterator[RecordedRatio]:
-    """Yield the ratios of CPU per request between two of this project's implementations in docs/techempower.md."""
+    """Yield the CPU-per-request ratios in docs/techempower.md that compare two of this project's implementations."""
     columns: list[str] = []
     conditions = {"network path": "Docker bridge", "runtime": "docker", "server CPUs": "all 2", "load": "c64"}
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -102,9 +105,9 @@ def ratios_of_page(path: Path) -> Iterator[RecordedRatio]:
 
 
 def contradictions(ratios: Sequence[RecordedRatio]) -> Iterator[tuple[RecordedRatio, RecordedRatio, list[str]]]:
-    """Yield pairs of ratios from different records whose intervals lie on opposite sides of 1.
+    """Yield (ratio, ratio, differing conditions) for each pair of contradictory ratios.
 
-    The third value names the conditions in which the records differ.
+    Two ratios from different records contradict each other if their intervals lie on opposite sides of 1.
     """
     groups: defaultdict[tuple[str, ...], list[RecordedRatio]] = defaultdict(list)
     for ratio in ratios:
@@ -120,7 +123,7 @@ def contradictions(ratios: Sequence[RecordedRatio]) -> Iterator[tuple[RecordedRa
 def main(argv: Sequence[str] | None = None) -> int:
     """Print all contradictions. Return 1 if any of them is unexplained."""
     parser = argparse.ArgumentParser(prog="python -m harness.studies.consistency", description=__doc__)
-    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="folders of additional runs")
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="additional run folders")
     options = parser.parse_args(argv)
     ratios = [*ratios_of_page(TECHEMPOWER_PAGE)]
     for results in sorted(ROUNDS.iterdir()):
@@ -129,12 +132,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         ratios += ratios_of_run(folder)
     contradicting = list(contradictions(ratios))
     for a, b, differences in sorted(contradicting, key=lambda each: bool(each[2])):
-        reason = f"explained by different {' and '.join(differences)}" if differences else "UNEXPLAINED"
+        reason = f"explained by differences in {' and '.join(differences)}" if differences else "UNEXPLAINED"
         print(f"{a.test_type}, {a.metric}, {a.of} ÷ {a.to}: {a.describe()} and {b.describe()}: {reason}")
     unexplained = sum(not differences for *_, differences in contradicting)
     print(
-        f"{len(ratios)} ratios, {unexplained} unexplained and "
-        f"{len(contradicting) - unexplained} explained contradictions"
+        f"{len(ratios)} ratios; contradictions: {unexplained} unexplained, {len(contradicting) - unexplained} explained"
     )
     return 1 if unexplained else 0
 

@@ -2,13 +2,14 @@
 
 Usage: ``python -m harness.studies.coverage [runs] [word…]``. The columns of the printed table are:
 
-- the share of 95 % intervals of ratios that contain the true ratio;
-- the share of tables that report a difference between two equal servers, although only other servers differ;
-- the same share if all servers are equal (A/A);
-- the shares of differences of 10 % and of 20 % that are detected;
+- the share of 95 % intervals that contain the true ratio;
+- the share of tables with a false alarm: a significant difference between two servers of equal speed;
+- the same share if all servers are equally fast (A/A);
+- the share of true differences of 10 % that are detected, and the same for 20 %;
 - the mean half-width of the intervals.
 
-Decisions use Holm's method at 5 % for each table.
+A difference is significant if Holm's method rejects equality at the 5 % level. The method corrects each table
+separately.
 """
 
 import argparse
@@ -28,24 +29,24 @@ Logs = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedRun:
-    """Parameters of a simulated run; noise is given as standard deviations of natural logarithms."""
+    """Parameters of a simulated run. Noise parameters are standard deviations of natural logarithms."""
 
-    truth: Sequence[float]  # logarithm of each server's true figure
+    truth: Sequence[float]  # natural logarithm of each server's true value
     processes: int
     rounds: int = 1
-    tables: int = 6  # test types, each measured in every process
-    process: float = 0.046  # noise that differs between processes
-    shared: float = 0.7  # share of a process's variance that is common to all test types
-    window: float = 0.18  # noise that differs between windows
-    correlation: float = 0.6  # correlation of noise between neighbouring windows
-    drift: float = 0.02  # step of a random walk between consecutive process numbers
-    unlike: float = np.inf  # df of the scaled inverse chi² distribution of servers' variances; infinity: all equal
+    tables: int = 6  # number of test types; every process measures all of them
+    process: float = 0.046  # standard deviation between processes
+    shared: float = 0.7  # share of the variance between processes that affects all test types alike
+    window: float = 0.18  # standard deviation between windows
+    correlation: float = 0.6  # correlation between the noise of consecutive windows
+    drift: float = 0.02  # standard deviation of a random walk's step from one process number to the next
+    unlike: float = np.inf  # df of the inverse chi² distribution of server variances; infinity: equal variances
     heavy: bool = False  # whether window noise is heavy-tailed (Student's t with 5 df) instead of normal
     lost: float = 0.0  # share of trials that validity checks exclude; a process's first trial is never excluded
 
 
 def draw_run(world: SimulatedRun, generator: np.random.Generator) -> list[Logs]:
-    """Draw a run: an array of servers x processes x rounds for each table, with NaN for excluded trials."""
+    """Simulate a run. Return an array (servers x processes x rounds) per table, with NaN for excluded trials."""
     servers, shape = len(world.truth), (len(world.truth), world.processes)
     factor = np.ones(servers)
     if np.isfinite(world.unlike):
@@ -65,7 +66,7 @@ def draw_run(world: SimulatedRun, generator: np.random.Generator) -> list[Logs]:
 
 
 def _windows(world: SimulatedRun, servers: int, generator: np.random.Generator) -> Logs:
-    """Draw noise for a table. The noise is correlated in time. Each round measures the servers in random order."""
+    """Draw a table's window noise, which is correlated in time. Each round measures the servers in random order."""
     shape = servers, world.processes, world.rounds
     fresh = generator.standard_t(5, shape) / np.sqrt(5 / 3) if world.heavy else generator.normal(size=shape)
     in_time = np.empty(shape)
@@ -79,7 +80,8 @@ def _windows(world: SimulatedRun, servers: int, generator: np.random.Generator) 
 LEVEL = 0.05
 FOUR = tuple(np.log((1.0, 1.0, 1.1, 1.2)))
 TWO, THREE = (0.0, np.log(1.2)), (0.0, 0.0, np.log(1.2))
-# Noise of CPU per request in Round 1. A window lasts 2 s, so measuring a pair takes processes x rounds x 4 s of load.
+# Noise of CPU per request as measured in Round 1. Each trial is a 2 s window, so measuring a pair of servers takes
+# processes x rounds x 4 s of load.
 ROUND_1 = SimulatedRun(truth=(0.0, np.log(1.1)), processes=15, process=0.031, window=0.085, correlation=0.0)
 EVEN = SimulatedRun(truth=FOUR, processes=1, window=0.05, correlation=0.0)  # one long trial per process
 
@@ -88,18 +90,14 @@ WORLDS: Mapping[str, SimulatedRun] = {
     "the same, two servers": SimulatedRun(truth=TWO, processes=2, rounds=5),
     "the same, eight servers": SimulatedRun(truth=FOUR + FOUR, processes=2, rounds=5),
     "the same, quieter windows (CPU)": SimulatedRun(truth=FOUR, processes=2, rounds=5, window=0.06),
-    "the same, processes that differ by 2 %": SimulatedRun(
-        truth=FOUR, processes=2, rounds=5, window=0.08, process=0.02
-    ),
-    "the same, processes that differ by 10 %": SimulatedRun(
-        truth=FOUR, processes=2, rounds=5, window=0.08, process=0.10
-    ),
+    "the same, 2 % between processes": SimulatedRun(truth=FOUR, processes=2, rounds=5, window=0.08, process=0.02),
+    "the same, 10 % between processes": SimulatedRun(truth=FOUR, processes=2, rounds=5, window=0.08, process=0.10),
     "2 x 5, one test type": SimulatedRun(truth=FOUR, processes=2, rounds=5, tables=1),
-    "2 x 5, a fifth of the trials lost": SimulatedRun(truth=FOUR, processes=2, rounds=5, lost=0.2),
-    "2 x 5, unlike servers, heavy tails": SimulatedRun(truth=FOUR, processes=2, rounds=5, unlike=6, heavy=True),
+    "2 x 5, 20 % of trials excluded": SimulatedRun(truth=FOUR, processes=2, rounds=5, lost=0.2),
+    "2 x 5, unequal variances, heavy tails": SimulatedRun(truth=FOUR, processes=2, rounds=5, unlike=6, heavy=True),
     "1 process x 4 rounds": SimulatedRun(truth=FOUR, processes=1, rounds=4),
     "5 x 1": replace(EVEN, processes=5),
-    "5 x 1, unlike servers, heavy tails": replace(EVEN, processes=5, unlike=6, heavy=True),
+    "5 x 1, unequal variances, heavy tails": replace(EVEN, processes=5, unlike=6, heavy=True),
     "5 x 2": SimulatedRun(truth=FOUR, processes=5, rounds=2, window=0.08),
     "3 x 1": replace(EVEN, processes=3),
     "3 x 1, two servers": replace(EVEN, processes=3, truth=TWO),
@@ -107,7 +105,7 @@ WORLDS: Mapping[str, SimulatedRun] = {
     "3 x 1, one test type": replace(EVEN, processes=3, tables=1),
     "15 x 1": replace(EVEN, processes=15),
     "15 x 1, two servers": replace(EVEN, processes=15, truth=(0.0, np.log(1.1))),
-    "15 x 1, unlike servers": replace(EVEN, processes=15, unlike=3),
+    "15 x 1, unequal variances": replace(EVEN, processes=15, unlike=3),
     "Round 1, 60 s per pair: 5 x 3": replace(ROUND_1, processes=5, rounds=3),
     "Round 1, 60 s per pair: 15 x 1": ROUND_1,
     "Round 1, 160 s per pair: 10 x 4": replace(ROUND_1, processes=10, rounds=4),
@@ -117,7 +115,7 @@ WORLDS: Mapping[str, SimulatedRun] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """Shares of simulated runs or pairs, in the order of the columns. A share is NaN if there are no pairs."""
+    """A row of the printed table, with fields in column order. A field is NaN if no pair counts towards it."""
 
     covered: float
     false: float
@@ -128,12 +126,12 @@ class Coverage:
 
     @property
     def cells(self) -> str:
-        """The result as cells of a row in a Markdown table."""
+        """Return the results as the cells of a Markdown table row."""
         return " | ".join("–" if np.isnan(share) else f"{share:.1%}" for share in astuple(self))
 
 
 def fit_first_table(run: Sequence[Logs]) -> RowMeans:
-    """Return the means of a run's first table, with a prior from all tables."""
+    """Fit a run's first table and return its means. The variance prior is estimated from all tables."""
     names = [f"s{server}" for server in range(len(run[0]))]
     columns = range(run[0].shape[1])
     fits = [fit_logs(names, logs, columns) for logs in run]
@@ -141,7 +139,7 @@ def fit_first_table(run: Sequence[Logs]) -> RowMeans:
 
 
 def simulate(world: SimulatedRun, runs: int, seed: int) -> Coverage:
-    """Simulate ``runs`` runs as ``world`` describes, and as many runs in which all servers are equal."""
+    """Simulate ``runs`` runs as ``world`` specifies, and ``runs`` runs in which all servers are equal (A/A)."""
     covered, false, detected_10, detected_20, half_width = _simulate_runs(world, runs, seed)
     _, false_of_equal, *_ = _simulate_runs(replace(world, truth=(0.0,) * len(world.truth)), runs, seed)
     return Coverage(
@@ -155,7 +153,7 @@ def simulate(world: SimulatedRun, runs: int, seed: int) -> Coverage:
 
 
 def _simulate_runs(world: SimulatedRun, runs: int, seed: int) -> list[float]:
-    """Return the means over all simulated runs."""
+    """Return averages over all runs: coverage, false alarms, two detection rates, and the half-width (natural log)."""
     generator, truth = np.random.default_rng(seed), np.asarray(world.truth)
     first, second = np.triu_indices(len(truth), 1)
     true_differences = truth[first] - truth[second]
@@ -186,8 +184,8 @@ def _mean(values: Logs) -> float:
 def main(argv: Sequence[str]) -> int:
     """Print the table as Markdown."""
     parser = argparse.ArgumentParser(prog="python -m harness.studies.coverage", description=__doc__)
-    parser.add_argument("runs", nargs="?", type=int, default=1000, help="simulated runs for each row (default 1000)")
-    parser.add_argument("words", nargs="*", help="select rows with one of these words in the name (default: all)")
+    parser.add_argument("runs", nargs="?", type=int, default=1000, help="simulated runs per row (default: 1000)")
+    parser.add_argument("words", nargs="*", help="print only rows whose name contains one of these words")
     options = parser.parse_args(list(argv))
     print("| | covered | false | false (A/A) | detected at 10 % | at 20 % | half-width |")
     print("|---|---|---|---|---|---|---|")

@@ -1,8 +1,8 @@
 """Prints ratios of CPU time per request between this project's implementations and TechEmpower's.
 
 Usage: ``python -m harness.studies.cpu_ratios RUN OURS=THEIRS…``. TechEmpower splits some frameworks into several
-implementations with a few URLs each. Join their names with ``+``, for example
-``vertx-web=vertx-web@TREE+vertx-web-postgres``. Each test type is compared at the load of its main table.
+implementations, each with a few URLs. Join the names of these implementations with ``+``, for example
+``vertx-web=vertx-web@TREE+vertx-web-postgres``. The ratio for a test type uses the load of its headline table.
 """
 
 import argparse
@@ -25,7 +25,10 @@ TYPES = ("json", "plaintext", "db", "query", "fortune", "update")
 
 
 def cpu_ratios(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str, Ratio]:
-    """Return the ratio for each test type that both sides have, and their geometric mean. Include flagged cells."""
+    """Return the ratio for each test type that both sides measured, and the geometric mean of all ratios.
+
+    Flagged cells are included. The result is empty if the sides have no test type in common.
+    """
     renamed = [
         trial.model_copy(update={"implementation": "+".join(theirs)}) if trial.implementation in theirs else trial
         for trial in records.trials
@@ -49,8 +52,10 @@ def cpu_ratios(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a Markdown table with one row per pair."""
     parser = argparse.ArgumentParser(prog="python -m harness.studies.cpu_ratios", description=__doc__)
-    parser.add_argument("run", type=Path, metavar="RUN", help="folder of a run")
-    parser.add_argument("pairs", nargs="+", metavar="OURS=THEIRS", help="implementations; join entries with +")
+    parser.add_argument("run", type=Path, metavar="RUN", help="run folder")
+    parser.add_argument(
+        "pairs", nargs="+", metavar="OURS=THEIRS", help="implementations to compare (join several with +)"
+    )
     options = parser.parse_args(argv)
     records = store.read_run(options.run)
     columns = (*TYPES, "geometric mean")
@@ -59,7 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         ours, _, theirs = pair.partition("=")
         known = {trial.implementation for trial in records.trials}
         if unknown := {ours, *theirs.split("+")} - known:
-            parser.error(f"{pair}: {options.run} has no {min(unknown)!r}; it has {', '.join(sorted(known))}")
+            parser.error(
+                f"{pair}: {options.run} does not contain {min(unknown)!r}. Choose from: {', '.join(sorted(known))}"
+            )
         ratios = cpu_ratios(records, ours, theirs.split("+"))
         print(f"| {ours} ÷ {theirs} | {' | '.join(format_ratio(ratios.get(column)) for column in columns)} |")
     return 0

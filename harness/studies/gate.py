@@ -1,13 +1,13 @@
-"""Tests whether ./tfb compare detects injected slowdowns of five real services.
+"""Tests whether ./tfb compare detects slowdowns injected into five real services.
 
-Usage: ``python -m harness.studies.gate FILE``. In the slower version (head), one of three requests runs a loop that
-wastes CPU time. A session is a run of ``./tfb compare``, and FILE has a line for each session. For each service, a
-calibration session measures the cost of an iteration of the loop. Repeat the command to continue an interrupted study.
-With ``--busy 2``, two other programs use the CPU at intervals during each session. ``--summary`` only prints the table.
+Usage: ``python -m harness.studies.gate FILE``. A session runs ``./tfb compare`` once and appends a line to FILE. In the
+slower version (head), one of the three requests executes a loop that wastes CPU time. For each service, a calibration
+session first measures the cost of a loop iteration. Repeat the command to continue an interrupted study. During each
+session, ``--busy 2`` runs two other programs that use the CPU at intervals. ``--summary`` only prints the table.
 
-With ``--releases``, the study compares pairs of library releases and writes Markdown reports to FILE. With ``--again``,
-FILE is the folder of a run with equal sides (``./tfb compare --results DIR``), from whose trials many sessions are
-resampled.
+With ``--releases``, the study compares pairs of library releases and appends Markdown reports to FILE. With
+``--again``, FILE is a run folder that ``./tfb compare --results DIR`` wrote for two equal versions. The study then
+resamples many sessions from the trials of this run.
 """
 
 import argparse
@@ -35,15 +35,15 @@ from harness.records.record import Record
 from harness.records.run_records import RunRecords
 from harness.records.trial_record import Trial
 
-WORK = Path(tempfile.gettempdir()) / "tfb-gate-study"  # folder in which the services are built
+WORK = Path(tempfile.gettempdir()) / "tfb-gate-study"  # the study builds the services in this folder
 SERVICES = REPOSITORY / "harness" / "studies" / "services"
-# Stack -> iterations of the loop that roughly double the cost of the request.
+# Stack -> loop iterations that roughly double the request's cost.
 STACKS = {"express": 50_000, "fastify": 30_000, "fastapi": 5_000, "go": 30_000, "spring": 60_000}
 SHARES = (0, 3, 5, 10, 20)  # percent
 SLOWED = "item"  # the request with the injected slowdown
-CALIBRATION = -1  # value of ``share`` for a calibration session
-TOGETHER = "all"  # name of the result for all requests together, which the slowdown also affects
-# Package -> (install command, older release, newer release).
+CALIBRATION = -1  # marks calibration sessions in the field ``share``
+TOGETHER = "all"  # name of the overall result, which the slowdown also affects
+# Stack -> (command that installs a library release, older release, newer release).
 RELEASES = {
     "express": ("npm install --no-save --ignore-scripts express@{}", "4.22.1", "5.2.1"),
     "pg": ("npm install --no-save --ignore-scripts pg@{}", "8.11.6", "8.23.1"),
@@ -51,7 +51,7 @@ RELEASES = {
 }
 
 
-# Source code of a program that alternately works and sleeps, each time for 0.2 to 3 s.
+# Program that alternates between computing and sleeping, each time for 0.2 to 3 s.
 BUSY_PROGRAM = """
 import random, sys, time
 dice = random.Random(sys.argv[1])
@@ -65,7 +65,7 @@ while True:
 
 @contextmanager
 def busy_machine(programs: int) -> Iterator[None]:
-    """Run ``programs`` busy programs until the block ends."""
+    """Keep the machine busy with ``programs`` background programs until the block ends."""
     with ExitStack() as stack:
         for number in range(programs):
             child = subprocess.Popen([sys.executable, "-c", BUSY_PROGRAM, str(number)])
@@ -75,24 +75,24 @@ def busy_machine(programs: int) -> Iterator[None]:
 
 
 class StudySession(Record):
-    """A session of ``./tfb compare``: one line in the file."""
+    """The result of one ``./tfb compare`` session, which is a line of the study's file."""
 
     stack: str
     share: int  # injected slowdown in percent of the request's CPU time
     number: int
-    turns: int  # iterations of the loop in head
-    busy: int = 0  # number of programs that kept the machine busy during the session
+    turns: int  # loop iterations in head
+    busy: int = 0  # number of background programs that kept the machine busy
     result: GateResult | None
     error: str = ""
 
     @property
     def verdict(self) -> str:
-        """Return the verdict on the request with the injected slowdown."""
+        """Return the verdict on the request with the injected slowdown, or "failed" if the session has no result."""
         return next((r.verdict for r in self.result.requests if r.request == SLOWED), "") if self.result else "failed"
 
     @property
     def false_alarm(self) -> bool:
-        """Return whether a verdict reports a difference that does not exist, or reports the wrong direction."""
+        """Return whether any verdict reports a nonexistent difference, or a difference in the wrong direction."""
         for request in self.result.requests if self.result else ():
             slowed = self.share > 0 and request.request in (SLOWED, TOGETHER)
             if request.verdict == "faster" or (request.verdict == "slower" and not slowed):
@@ -101,7 +101,10 @@ class StudySession(Record):
 
 
 def run_session(stack: str, share: int, number: int, iterations: int, options: argparse.Namespace) -> StudySession:
-    """Run a session with ``iterations`` iterations of the loop in head. ``options`` contains ``time`` and ``busy``."""
+    """Run a session in which head's loop has ``iterations`` iterations.
+
+    ``options`` provides the session's duration (``time``) and the number of background programs (``busy``).
+    """
     base, head = build_service(stack), WORK / f"{stack}-head"
     if not head.is_dir():
         shutil.copytree(base, head, symlinks=True)
@@ -121,7 +124,7 @@ def run_session(stack: str, share: int, number: int, iterations: int, options: a
 
 
 def run_compare(base: Path, head: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Run ``./tfb compare`` on two folders, with additional arguments."""
+    """Run ``./tfb compare`` on two service folders, with additional arguments."""
     sides = ("--base", f"dir:{base}", "--head", f"dir:{head}", "--service", str(base))
     command = [sys.executable, "-m", "harness", "compare", *sides, "--yes", "--quiet", *words]
     own = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -143,7 +146,7 @@ def compare_releases(stack: str, time: str) -> str:
 
 
 def build_service(stack: str) -> Path:
-    """Return the folder of a service. Build the service if necessary."""
+    """Build a service, unless an earlier call has built it, and return its folder."""
     folder = WORK / stack
     if not folder.is_dir():
         temporary = shutil.copytree(SERVICES / stack, WORK / f"{stack}.new", dirs_exist_ok=True)
@@ -155,7 +158,7 @@ def build_service(stack: str) -> Path:
 
 
 def write_service_file(stack: str, folder: Path, iterations: int) -> None:
-    """Write a tfb.toml that sets the number of loop iterations to ``iterations`` and has no build command."""
+    """Write a tfb.toml that sets the loop to ``iterations`` iterations and omits the build command."""
     lines = (SERVICES / stack / FILE).read_text(encoding="utf-8").splitlines()
     service_lines = [line for line in lines if not line.startswith("build")]
     requests = (SERVICES / "requests.toml").read_text(encoding="utf-8")
@@ -165,13 +168,16 @@ def write_service_file(stack: str, folder: Path, iterations: int) -> None:
 
 
 def calibrated_turns(calibration: StudySession, share: int) -> int:
-    """Return how many iterations add ``share`` percent to the request's cost, according to a calibration session."""
+    """Return how many loop iterations make the request ``share`` percent more expensive.
+
+    Raises SystemExit if the calibration session failed, or measured no clear cost.
+    """
     result = calibration.result
     values = next((r.values for r in result.requests if r.request == SLOWED), None) if result else None
     if not values or values[1] <= values[0] * 1.1:
         raise SystemExit(
-            f"{calibration.stack}: the calibration does not show the cost of an iteration: "
-            f"{calibration.error or values}"
+            f"{calibration.stack}: the calibration session does not show how much an iteration costs: "
+            f"{calibration.error or values}. Delete the session's line from the file, then repeat the command"
         )
     turns: int = round(share / 100 * values[0] * calibration.turns / (values[1] - values[0]))
     return turns
@@ -184,11 +190,11 @@ def read_sessions(file: Path) -> list[StudySession]:
 
 
 def resample(records: RunRecords, processes: int, sessions: int = 200) -> Iterator[str]:
-    """Resample sessions from a run with equal sides. For each injected share, yield a line with the detections.
+    """Resample sessions from a run in which base and head were equal. Yield a line of results for each slowdown.
 
-    Each session draws ``processes`` processes of the run, and assigns base, the control copy and head to the sides at
-    random. To simulate a slowdown under the machine's real noise, the session increases the cost of head's request
-    ``SLOWED`` by the share.
+    Each session draws ``processes`` of the run's processes. Within each process, it assigns the names base, control
+    copy and head to the three sides at random. To inject a slowdown, it increases head's CPU cost of the request
+    ``SLOWED``. The noise is therefore real, and only the slowdown is simulated.
     """
     processes_in_run = sorted({trial.process for trial in records.trials})
     for share in SHARES:
@@ -219,7 +225,7 @@ def _with_slowdown(trial: Trial, side: str, share: int) -> Trial:
 
 
 def format_table(sessions: Sequence[StudySession]) -> Iterator[str]:
-    """Yield the lines of a table by stack and share, followed by totals."""
+    """Yield a table's lines: results by stack, background load and injected slowdown, then totals of all stacks."""
     header = f"{'stack':<9}{'busy':>5}{'injected':>9}{'sessions':>9}{'found':>7}{'false':>7}"
     yield f"{header}{'cannot tell':>13}{'minutes':>9}"
     counted = [one for one in sessions if one.share != CALIBRATION]
@@ -243,13 +249,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="file with one line per session; recorded sessions are not repeated")
     parser.add_argument("--stacks", nargs="+", default=list(STACKS), choices=STACKS)
-    parser.add_argument("--shares", nargs="+", type=int, default=list(SHARES), choices=SHARES, help="percent")
-    parser.add_argument("--sessions", type=int, default=20, help="number of sessions per stack and share")
-    parser.add_argument("--busy", type=int, default=0, help="programs that keep the machine busy during each session")
-    parser.add_argument("--summary", action="store_true", help="only print the table of recorded sessions")
+    parser.add_argument(
+        "--shares", nargs="+", type=int, default=list(SHARES), choices=SHARES, help="injected slowdowns in %%"
+    )
+    parser.add_argument("--sessions", type=int, default=20, help="sessions per stack and injected slowdown")
+    parser.add_argument("--busy", type=int, default=0, help="number of background programs that use the CPU")
+    parser.add_argument("--summary", action="store_true", help="print the table of recorded sessions and exit")
     parser.add_argument("--time", default="5m")
-    parser.add_argument("--again", type=int, metavar="PROCESSES", help="resample sessions of this size from a run")
-    parser.add_argument("--releases", action="store_true", help="compare releases of libraries")
+    parser.add_argument(
+        "--again", type=int, metavar="PROCESSES", help="resample sessions with PROCESSES processes from a run"
+    )
+    parser.add_argument(
+        "--releases", action="store_true", help="compare library releases instead of injecting slowdowns"
+    )
     options = parser.parse_args()
     if options.again:
         print("\n".join(resample(store.read_run(options.file), options.again)))

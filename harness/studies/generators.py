@@ -1,7 +1,7 @@
-"""Compares the CPU time per request of tfb's load generator and wrk.
+"""Compares tfb's load generator with wrk by CPU time per request.
 
-Usage: ``python -m harness.studies.generators``. In each turn, both generators load the same server, in alternating
-order and with 64 connections. The first series uses no pipelining, and the second series pipelines 16 requests. If
+Usage: ``python -m harness.studies.generators``. In each turn, both generators send load to the same server over 64
+connections, in alternating order. The first series does not use pipelining; the second series pipelines 16 requests. If
 possible, server and generator run on separate CPUs. The results are medians over turns. On a shared machine, ratios are
 more stable than absolute values.
 """
@@ -26,7 +26,7 @@ DEPTHS = (1, 16)
 
 @contextmanager
 def start_reference_server(cpu: int) -> Iterator[int]:
-    """Start a minimal server on a CPU and yield the port."""
+    """Start a minimal HTTP server on the given CPU and yield its port."""
     command = ["taskset", "-c", str(cpu), str(crates.reference_server_program())]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -47,7 +47,10 @@ def measure(runtime: LocalRuntime, generator: LoadGenerator, load: LoadRun) -> t
 
 
 def run_turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> dict[str, float]:
-    """Run both generators alternately. Return the medians of the CPU times per request and of the turns' ratios."""
+    """Run both generators alternately for ``count`` turns.
+
+    Return each generator's median CPU time per request, and the median ratios between the generators.
+    """
     runtime = LocalRuntime(work=Path(), other_cpus=cpus[-1:])  # a closed loop writes no files to ``work``
     generators = {name: GENERATORS[name](runtime) for name in ("wrk", "loadgen")}
     measurements: dict[str, list[tuple[float, float]]] = {name: [] for name in generators}
@@ -77,8 +80,8 @@ def run_turns(count: int, seconds: float, depth: int, cpus: Sequence[int]) -> di
 def main() -> None:
     """Print a JSON line for each pipelining depth."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=7, help="number of runs for each generator and depth")
-    parser.add_argument("--seconds", type=float, default=2.0, help="duration of each run")
+    parser.add_argument("--turns", type=int, default=7, help="runs per generator and pipelining depth")
+    parser.add_argument("--seconds", type=float, default=2.0, help="duration of each run in seconds")
     options = parser.parse_args()
     for depth in DEPTHS:
         cpus = sorted(os.sched_getaffinity(0))

@@ -1,8 +1,7 @@
-"""Compares the requests per CPU second of loadgen and h2load, alternately on the same server (nghttpd).
+"""Compares loadgen with h2load by requests per CPU second.
 
-    python -m harness.studies.http2_generators [rounds]
-
-It needs Debian's nghttp2-client and nghttp2-server, and openssl.
+Usage: ``python -m harness.studies.http2_generators [rounds]``. Both generators load the same server (nghttpd) in turn.
+The study requires openssl and the Debian packages nghttp2-client and nghttp2-server.
 """
 
 import os
@@ -24,12 +23,12 @@ from harness.runtime.database.embedded import free_port
 
 SECONDS = 2
 BODY_BYTES = 2_000
-LOADS = ((16, 16), (64, 32))  # connections and streams
+LOADS = ((16, 16), (64, 32))  # (connections, streams per connection)
 SUCCEEDED = re.compile(r'"successes":(\d+)|(\d+) succeeded')
 
 
 def per_cpu_second(words: Sequence[str]) -> float:
-    """Run a generator. Return the successful responses per second of its user and system time."""
+    """Run a generator. Return the number of successful responses per second of its CPU time (user and system)."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     output = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -39,7 +38,7 @@ def per_cpu_second(words: Sequence[str]) -> float:
 
 
 def main() -> None:
-    """Print the median of each generator and of the ratio, with the range of the ratio."""
+    """Print each generator's median rate, and the median and range of their ratio."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     loadgen = str(crates.loadgen_program())
     with tempfile.TemporaryDirectory() as name:
@@ -71,12 +70,12 @@ def main() -> None:
 
 
 def _wait_for(port: int) -> None:
-    """Wait until a server listens."""
+    """Wait until a server listens on the port. Raises SystemExit if it does not listen within 5 s."""
     for _ in range(100):
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         time.sleep(0.05)
-    raise SystemExit(f"nghttpd does not listen on {port}; load {os.getloadavg()[0]:.0f}")
+    raise SystemExit(f"nghttpd does not listen on port {port} (load average {os.getloadavg()[0]:.0f}). Try again")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Generates the pages in docs/reference/ about configuration keys, record files, verbs and flags.
+"""Generates README.md's examples, and the pages in docs/reference/ about keys, record files, verbs and flags.
 
-Types, limits and defaults come from the models. Descriptions come from the comments on their fields.
-Run ``python -m harness.studies.reference_pages`` after you change a key, a comment or a flag.
+Types, limits and defaults come from the models, and descriptions come from the comments on the models' fields. Run
+``python -m harness.studies.reference_pages`` after you change a key, a comment or a flag.
 """
 
 import ast
@@ -46,13 +46,13 @@ README = REPOSITORY / "README.md"
 README_TEST_TYPE, README_ROWS, README_LINES = "fortune", 8, 15
 COMPARISON_FLAGS = ("base", "threshold")  # fields of ComparisonFlags that also apply to services
 HEADER = "\n`python -m harness.studies.reference_pages` generates this page from the code. "
-LARGE = 1e9  # the pages omit limits of this size or more
+LARGE = 1e9  # the pages omit limits that are at least this large
 SERVICE_FLAGS = {  # flag -> help text for services, if it differs from the help text for implementations
-    "--allow": "permit keys of a compose file that grant rights on the machine: SERVICE=KEY,… or KEY",
-    "--profile": "how to measure: a name in config/profiles, or a .toml file",
+    "--allow": "permit Compose keys that give containers rights on the host: SERVICE=KEY,… or KEY",
+    "--profile": "measurement profile: a name in config/profiles, or a .toml file",
 }
 NAMES = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false", "null": ""}
-Headings = Mapping[str, str]  # name of a model -> link to its section
+Headings = Mapping[str, str]  # model name -> link to the model's section
 
 
 def main() -> None:
@@ -68,7 +68,7 @@ def main() -> None:
 
 def _service_page() -> str:
     consents = f"## Keys for `--allow`\n\n{', '.join(f'`{key}`' for key in sorted(CONSENTS))}\n"
-    header = f"# tfb.toml and flags of the gate\n{HEADER}[gate.md](../gate.md) is the guide.\n"
+    header = f"# tfb.toml and flags for the regression gate\n{HEADER}[gate.md](../gate.md) is the guide.\n"
     return "\n".join((header, *_toml_sections(ServiceFile), _service_flags(), consents))
 
 
@@ -90,12 +90,14 @@ def _config_page() -> str:
 def _records_page() -> str:
     files = "`run.json` is a `RunInfo`, and `ranking.json` is a `Ranking`. Each line is a `Trial` in `trials.jsonl`, a "
     files += "`ProcessRecord` in `processes.jsonl`, and a `VerificationRecord` in `verdicts.jsonl`."
-    header = f"# Record files\n{HEADER}[results/README.md](../../results/README.md) describes the folder.\n\n{files}\n"
+    header = (
+        f"# Record files\n{HEADER}[results/README.md](../../results/README.md) describes the run folder.\n\n{files}\n"
+    )
     return "\n".join((header, *_json_sections(RunInfo, Trial, ProcessRecord, VerificationRecord, Ranking)))
 
 
 def _command_page() -> str:
-    header = f"# Verbs and flags\n{HEADER}[cli.md](../cli.md) explains output, exit codes and variables.\n"
+    header = f"# Verbs and flags\n{HEADER}[cli.md](../cli.md) explains output, exit codes and environment variables.\n"
     app = application()
     names = sorted(VERBS, key=lambda name: GROUPS.index(VERBS[name].group) if VERBS[name].group in GROUPS else 9)
     verbs = [(name, app[name]) for name in names]
@@ -104,7 +106,7 @@ def _command_page() -> str:
 
 
 def readme_page() -> str:
-    """Return README.md with the current table and output of the newest published round."""
+    """Return README.md with the table and the terminal output of the newest published round."""
     folder = max((RESULTS / "rounds").iterdir(), key=lambda path: int(path.name))
     records = read_run(find_run(RESULTS, f"round-{folder.name}"))
     ranking = rank(records.info, records.trials, records.processes, records.verdicts)
@@ -158,7 +160,7 @@ PAGES: Mapping[str, Callable[[], str]] = MappingProxyType(
 
 
 def _toml_sections(root: type[BaseModel]) -> Iterator[str]:
-    """Yield one table per section of a TOML file, in the order of the models."""
+    """Yield a section with a Markdown table for each table of a TOML file. Parents precede nested tables."""
     pending: list[tuple[str, type[BaseModel]]] = [("", root)]
     while pending:
         heading, model = pending.pop(0)
@@ -174,7 +176,7 @@ def _toml_sections(root: type[BaseModel]) -> Iterator[str]:
 
 
 def _json_sections(*roots: type[BaseModel]) -> Iterator[str]:
-    """Yield one table per model of a JSON file, in the order of first use."""
+    """Yield a section with a Markdown table for each model of a JSON file, in order of first use."""
     models = list(roots)
     for model in models:  # the loop also visits the models that it appends
         inner = [each for field in model.model_fields.values() for each in _models(field.annotation)]
@@ -186,7 +188,7 @@ def _json_sections(*roots: type[BaseModel]) -> Iterator[str]:
 
 
 def _rows(model: type[BaseModel], headings: Headings) -> list[str]:
-    """Return one table row for each key of a model."""
+    """Return a Markdown table row for each key of a model. ``headings`` is empty for TOML files."""
     schema = model.model_json_schema(by_alias=True)
     comments, rows, unset = field_comments(model), [], "null" if headings else "unset"
     for name, field in model.model_fields.items():
@@ -204,14 +206,14 @@ def _table(rows: list[str]) -> str:
 
 
 def _models(annotation: object) -> list[type[BaseModel]]:
-    """Return the models in a type such as ``tuple[Request, ...]`` or ``dict[str, ValueSource]``."""
+    """Return the models that occur in a type such as ``tuple[Request, ...]`` or ``dict[str, ValueSource]``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for inner in getattr(annotation, "__args__", ()) for model in _models(inner)]
 
 
 def field_comments(model: type[BaseModel]) -> dict[str, str]:
-    """Return the comment on each field. The comment is on the field's lines or directly above them."""
+    """Return each field's comment, which is on the field's own lines or directly above them."""
     text_by_field = {
         name: text
         for base in model.__bases__
@@ -243,7 +245,7 @@ def _default(value: object) -> str:
 
 
 def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any], headings: Headings) -> str:
-    """Describe the values that a JSON schema permits."""
+    """Describe the values that a JSON schema permits. Link to the sections of models in ``headings``."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return headings.get(name) or _type(definitions[name], definitions, headings)
@@ -300,7 +302,7 @@ def _service_flags() -> str:
         for each in application()["compare"].assemble_argument_collection()
         for name in flags.intersection(each.names)
     ]
-    return f"## Flags of `./tfb compare --base REV`\n\n{_flag_table(sorted(rows))}\n"
+    return f"## Flags for `./tfb compare --base REV`\n\n{_flag_table(sorted(rows))}\n"
 
 
 def _flag_table(rows: list[str]) -> str:

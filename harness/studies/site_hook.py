@@ -1,4 +1,4 @@
-"""MkDocs hooks that add pages from outside docs/ to the site, and rewrite links to other repository files as URLs."""
+"""MkDocs hooks that add pages from outside docs/, and turn links to other repository files into GitHub URLs."""
 
 import posixpath
 import re
@@ -20,14 +20,14 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|!?\[[^\]]*\]\([^)]*\))*)\]\(([^)#\s:]*)(#[
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add a tab for the published rounds. ``pages.yml`` publishes them in a folder of the site."""
+    """Add a tab for the published rounds, which the workflow ``pages.yml`` adds to the site."""
     if config.site_url:
         config.nav = [*(config.nav or []), {"Rounds": posixpath.join(config.site_url, "rounds/")}]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from outside docs/."""
+    """Add the pages in ``OUTSIDE`` to the site."""
     root = Path(config.docs_dir).parent
     for source, target in OUTSIDE.items():
         files.append(File.generated(config, target, abs_src_path=str(root / source)))
@@ -35,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Convert a page's relative links, which are valid in the repository, to links that are valid on the site."""
+    """Rewrite a page's relative links, which work in the repository, so that they also work on the site."""
     del files
     page_path = page.file.src_uri
     source = next((name for name, target in OUTSIDE.items() if target == page_path), f"docs/{page_path}")
@@ -46,7 +46,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if target in OUTSIDE or target.startswith("docs/"):
             inside = OUTSIDE.get(target) or target.removeprefix("docs/")
             return f"{image}[{text}]({posixpath.relpath(inside, posixpath.dirname(page_path) or '.')}{anchor})"
-        if target.startswith("../../"):  # a GitHub page that is not a file, such as the issues
+        if target.startswith("../../"):  # a GitHub page that is not a file, such as the list of issues
             return f"{image}[{text}]({config.repo_url}/{target[6:]}{anchor})" if config.repo_url else ""
         return f"{image}[{text}]({config.repo_url}/blob/main/{target}{anchor})" if config.repo_url else text
 

@@ -1,7 +1,7 @@
 """Compares computed values with approved files, which a person has reviewed.
 
-The command ``TFB_APPROVE=1 pytest harness/tests/…`` rewrites the files in harness/tests/approved. Review the diff
-before you commit it.
+``TFB_APPROVE=1 pytest harness/tests/…`` rewrites the files in harness/tests/approved. Review the diff before you commit
+it.
 """
 
 import json
@@ -19,15 +19,15 @@ from harness.report.tables import ranking_tables
 from harness.stats.ranking_model import Ranking
 
 FOLDER = Path(__file__).parent / "approved"
-WIDTH = 200  # maximum width of a file in columns
-MAX_ITEM = 60  # maximum characters of a list item that shares a line
-MAX_PACKED = 40  # maximum characters of a field that shares a line
-INDENT = "    "  # marks a continuation of the previous line
+WIDTH = 200  # line width in approved files
+MAX_ITEM = 60  # longest list item, in characters, that shares a line with other items
+MAX_PACKED = 40  # longest field, in characters, that shares a line with other fields
+INDENT = "    "  # marks a line that continues the previous one
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?")
 
 
 def approve(name: str, actual: Any, without: Collection[str] = ()) -> None:
-    """Assert that a value equals ``approved/<name>.txt`` except for rounding; ignore the keys in ``without``."""
+    """Assert that ``actual`` equals ``approved/<name>.txt`` up to rounding. Keys in ``without`` are not compared."""
     lines = [" ".join(line.split()) for line in _lines(json.loads(json.dumps(actual)), "", without)]
     path = FOLDER / f"{name}.txt"
     if os.environ.get("TFB_APPROVE"):
@@ -40,7 +40,7 @@ def approve(name: str, actual: Any, without: Collection[str] = ()) -> None:
 
 
 def describe_tables(info: RunInfo, ranking: Ranking, *, every_load: bool = False) -> dict[str, list[str]]:
-    """Return the tables of a ranking as users see them: title -> a line for each row, and a line with all remarks."""
+    """Return a ranking's tables as users see them: title -> one line per row, then one line with the remarks."""
     return {
         table.title: [
             *(" | ".join(cells) for cells in zip(*((each.header, *each.cells) for each in table.columns), strict=True)),
@@ -51,7 +51,7 @@ def describe_tables(info: RunInfo, ranking: Ranking, *, every_load: bool = False
 
 
 def _lines(value: Any, key: str, without: Collection[str]) -> Iterator[str]:
-    """Yield a line for each object or list, with the path and all plain values; omit empty values."""
+    """Yield a line for each object or list: its path and its plain values, without empty values."""
     nested = dict(enumerate(value)) if isinstance(value, list) else value
     if not isinstance(nested, dict):
         yield f"{key}: {_text(value)}"
@@ -86,7 +86,7 @@ def _wrapped(line: str) -> str:
 
 
 def _rounded(line: str, approved: str) -> str:
-    """Return the line with each number replaced by the approved line's number if the two differ only by rounding."""
+    """Return ``line`` with the approved line's numbers wherever the two differ only by rounding."""
     numbers = NUMBER.findall(approved)
     if len(numbers) != len(NUMBER.findall(line)):
         return line

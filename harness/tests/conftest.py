@@ -1,4 +1,4 @@
-"""Fixtures and marks for all tests: a shared PostgreSQL server, and skips for missing tools and extras."""
+"""Fixtures and hooks for all tests: a shared PostgreSQL server, and skips for missing tools and extras."""
 
 import gc
 import json
@@ -26,25 +26,25 @@ REMOVABLE = re.compile(r"harness(\.tests)?\.extras\.")
 
 
 def pytest_configure() -> None:
-    """Interrupt the tests only at the first signal, so that fixtures can stop their servers.
+    """Handle only the first interrupt, so that fixtures can stop their servers.
 
-    Ctrl-C in a terminal also reaches ``./tfb check``, which sends SIGTERM. A second interrupt would prevent the
-    clean-up.
+    Ctrl-C in a terminal also reaches ``./tfb check``, which then sends SIGTERM. A second interrupt would cut the
+    clean-up short.
     """
     interruption.install_handlers(ask=lambda: None, kill=lambda: None)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """Schedule all tests of a group in one process, so that they share servers and other expensive fixtures.
+    """Run all tests of a group in the same process, so that they share servers and other expensive fixtures.
 
-    pytest-xdist 3.8 has a mark for this purpose, but the mark does not work with pytest 9.2.
+    pytest-xdist 3.8 has a mark for this purpose, but it does not work with pytest 9.2.
     """
     return Grouped(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Skip tests that need a missing engine, tool or extra. The skip reason names a remedy."""
+    """Skip tests that need a missing engine, tool or extra. Where possible, the reason names a remedy."""
     lacks_engine = any(item.get_closest_marker("docker") for item in items) and not requirements.engine_responds()
     for item in items:
         removed = [
@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Exempt imported modules and collected tests from garbage collection. They live as long as the process."""
+    """Exempt imported modules and collected tests from garbage collection, because they live as long as the process."""
     gc.disable()
     try:
         return (yield)
@@ -77,7 +77,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Skip modules that import an extra whose folder has been removed."""
+    """Skip modules that import a removed extra."""
     report = yield
     error = report.call.excinfo.value if report.failed and report.call and report.call.excinfo else None
     while error and not isinstance(error, ModuleNotFoundError):
@@ -104,7 +104,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedDatabase]:
-    """Start a PostgreSQL server that counts statements. All tests share it."""
+    """Start the PostgreSQL server that all tests share. It counts statements."""
     tool = toolchain.find_tool("postgres")
     if tool is None:
         pytest.skip("no PostgreSQL server on this machine")
@@ -117,7 +117,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedDatab
 
 @pytest.fixture(scope="module")
 def database(postgres: EmbeddedDatabase) -> DatabaseAddress:
-    """Restore the seeded tables, and return the address of the PostgreSQL server."""
+    """Restore the seeded tables and return the PostgreSQL server's address."""
     postgres.restore()
     return postgres.address
 

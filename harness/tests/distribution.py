@@ -1,19 +1,20 @@
-"""Groups of tests that pytest-xdist runs in the same process."""
+"""Groups of tests. pytest-xdist runs all tests of a group in the same process."""
 
 import re
 
 from xdist.scheduler import LoadScopeScheduling
 
 DATABASE_GROUP = "of a database"
-GROUPS = {  # group -> prefixes of test ids; the first matching group applies
-    # Tests that start PostgreSQL. In a single group, they would all run in the same process, which would finish last.
+GROUPS = {  # group -> prefixes of test ids; the first match applies
+    # Tests that start PostgreSQL. There are several groups, because a process with all of these tests would finish
+    # last.
     "of honest servers": ("harness/tests/verify/test_honest.py::test_an_honest_variant",),
     "of honest order services": ("harness/tests/verify/test_honest.py", "harness/tests/verify/test_order_evidence.py"),
     DATABASE_GROUP: (
         "harness/tests/runtime/database/",
         *(f"harness/tests/verify/test_{name}.py" for name in ("database_tables", "trial", "verification")),
     ),
-    # Tests that start containers, or require that no container exists.
+    # Tests that start containers, or that require that no container exists.
     "of containers": (
         *(
             f"harness/tests/e2e/test_{name}"
@@ -27,7 +28,7 @@ GROUPS = {  # group -> prefixes of test ids; the first matching group applies
             for name in ("a_comparison_hides", "a_service_cannot", "a_value_reaches")
         ),
     ),
-    # Tests that share a single run, which takes a minute.
+    # Tests that share one run, which takes a minute.
     "of a run of failures": tuple(
         f"harness/tests/faults/test_servers.py::test_{name}"
         for name in ("working_servers", "each_failure", "no_process")
@@ -36,17 +37,17 @@ GROUPS = {  # group -> prefixes of test ids; the first matching group applies
         "harness/tests/faults/test_records.py",
         "harness/tests/faults/test_surroundings.py::test_report_is_complete",
     ),
-    # Tests of complete implementations, which run one at a time.
+    # Tests of complete implementations, which must not run concurrently.
     "of real servers": ("harness/tests/e2e/",),
-    # Tests that share generated runs. Otherwise, each test process would have to generate them.
+    # Tests that share generated runs, so that only one process generates them.
     "of the runs of the dashboard": ("harness/tests/dashboard/", "harness/tests/extras/site/"),
 }
-LEFTOVERS = "of leftovers"  # these tests remove every test's leftovers, so they must not run concurrently
+LEFTOVERS = "of leftovers"  # these tests remove the leftovers of all tests, so they must not run concurrently
 LEFTOVER_TESTS = re.compile(r"harness/tests/faults/test_surroundings\.py::test_\w*leftovers")
 
 
 def group(nodeid: str) -> str:
-    """Return the group of a test: the text after "@" in the parameters, an entry of GROUPS, or the id itself."""
+    """Return a test's group: the text after "@" in its parameters, its group in GROUPS, or else its own id."""
     name, at, last = nodeid.rpartition("@")
     if at and "[" in name and last.endswith("]"):
         return last.removesuffix("]")

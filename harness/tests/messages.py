@@ -1,16 +1,16 @@
-"""Lists tfb's messages: ``python -m harness.tests.messages`` prints each message with file and line."""
+"""Lists tfb's messages: ``python -m harness.tests.messages`` prints each one with file and line."""
 
 import re
 from collections.abc import Iterator
 
 from harness.tests.vocabulary import Text, product_files, texts
 
-# Code in other languages, and names of files and packages, which are not messages.
+# Not messages: code in other languages, and names of files and packages.
 CODE = re.compile(r"^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|FROM |import |#!|<[a-z!])|^[\w.-]+(/[\w.-]+)+$")
 COMMAND = re.compile(r"(?<![\w/])\./tfb\b")
-# Modules whose docstrings are help texts.
+# Modules whose docstrings are printed as help texts.
 VERB_MODULE = re.compile(r"harness/(cli/\w+|extras/\w+/(cli|init|history))\.py")
-WORD = re.compile(r"--?[a-z][\w=-]*|[A-Z]+(_[A-Z]+)*|\{\}")  # a word that may continue a command within a sentence
+WORD = re.compile(r"--?[a-z][\w=-]*|[A-Z]+(_[A-Z]+)*|\{\}")  # a word that may continue a command
 
 
 def messages() -> Iterator[Text]:
@@ -23,11 +23,10 @@ def messages() -> Iterator[Text]:
 
 
 def suggested_commands(text: str) -> Iterator[list[str]]:
-    """Yield the arguments of each ``./tfb`` command that a text suggests.
+    """Yield the arguments of each ``./tfb`` command in a text.
 
-    A command in backticks ends at the closing backtick. A command at the beginning of a line ends at two spaces or at
-    the end of the line. A command within a sentence consists of a verb, flags, placeholders in capital letters, and
-    values (``{}``).
+    In backticks, a command ends at the closing backtick. At the start of a line, it ends at two spaces or at the end of
+    the line. Within a sentence, it consists of a verb, flags, placeholders in capital letters, and values (``{}``).
     """
     for match in COMMAND.finditer(text):
         before, after = text[: match.start()], text[match.end() :]

@@ -1,4 +1,4 @@
-"""A decorator that runs a test for many values, because thousands of parametrized tests would take minutes."""
+"""A decorator that runs one test for many values. Thousands of parametrized tests would take minutes."""
 
 import functools
 import inspect
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 
 def for_each(name: str, values: Iterable[object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that runs a test once for each value of an argument. A failure names the value."""
+    """Return a decorator that runs a test for each value of an argument. A failure names the value."""
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)

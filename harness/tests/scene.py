@@ -21,11 +21,11 @@ from harness.records import store
 from harness.records.run_folders import list_runs
 from harness.records.run_records import RunRecords
 
-MAX_MEMORY = 300 * 2**20  # memory limit of a command in bytes
+MAX_MEMORY = 300 * 2**20  # bytes of memory that a command may use
 STATUSES = (0, 1, 2, 3, 4, 130)
-READY_SECONDS = 6  # time limit for a server's start, instead of the usual minute
+READY_SECONDS = 6  # time limit for the start of a server, instead of a minute
 MAX_PATIENCE = 5.0
-GONE_SECONDS = 30.0  # time limit for processes and folders to disappear after tfb was killed
+GONE_SECONDS = 30.0  # seconds until processes and folders must be gone after tfb was killed
 PROFILE = """
 description = "Faults: as short as a load can be"
 duration_seconds = 1.0
@@ -46,7 +46,7 @@ rounds = 1
 witness = false
 """
 # Shells start background jobs with SIGINT and SIGQUIT ignored, and nohup ignores SIGHUP. Child processes inherit these
-# settings. Restore the default actions, as on a terminal.
+# settings. Restore the defaults, as on a terminal.
 HEARS_INTERRUPTS = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "signal.signal(signal.SIGHUP, signal.SIG_DFL); signal.signal(signal.SIGQUIT, signal.SIG_DFL)\n"
@@ -57,11 +57,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def patience() -> float:
-    """Return the factor for time limits on a busy machine: the load average per CPU, from 1 to MAX_PATIENCE."""
+    """Return a factor for time limits on a busy machine: the load average per CPU, but 1 to MAX_PATIENCE."""
     return min(MAX_PATIENCE, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
-# Run tfb as a user would, but with a shorter time limit for servers that do not respond.
+# Runs tfb as a user would, but with a shorter time limit for servers that do not respond.
 PROGRAM = (
     f"{HEARS_INTERRUPTS}"
     "import runpy, harness.runtime.readiness as readiness\n"
@@ -72,32 +72,32 @@ PROGRAM = (
 
 @dataclass(frozen=True, kw_only=True)
 class CommandResult:
-    """A finished command's exit status, output and peak memory."""
+    """Exit status, output and peak memory of a finished command."""
 
-    status: int  # exit status; negative if a signal ended the command
+    status: int  # negative if a signal ended the command
     stdout: str
     stderr: str
     peak_bytes: int = 0
 
     @property
     def text(self) -> str:
-        """Return everything that the command printed."""
+        """Everything that the command printed."""
         return self.stdout + self.stderr
 
     def says(self, *words: str) -> "CommandResult":
-        """Assert that the command printed all the given texts."""
-        unwrapped = self.text.replace("\n", "")  # a console of 80 columns can break lines anywhere
+        """Assert that the command printed all of these texts."""
+        unwrapped = self.text.replace("\n", "")  # an 80-column console may break lines anywhere
         missing = [word for word in words if word not in self.text and word not in unwrapped]
         assert not missing, f"does not say {missing}: {self.text.strip()[-600:]}"
         return self
 
     def ends(self, *statuses: int) -> "CommandResult":
-        """Assert that the exit status is one of the given statuses."""
+        """Assert that the exit status is one of ``statuses``."""
         assert self.status in statuses, f"exit status {self.status}: {self.text.strip()[-600:]}"
         return self
 
     def judged(self) -> "CommandResult":
-        """Assert that the command printed no traceback and no control character, and used less than MAX_MEMORY."""
+        """Assert that there is no traceback or control character, and that the memory stayed below MAX_MEMORY."""
         assert "Traceback" not in self.text, self.text.strip()[-900:]
         assert "internal error in tfb" not in self.text, self.text.strip()[-600:]
         assert self.status in STATUSES, f"exit status {self.status}: {self.text.strip()[-300:]}"
@@ -123,10 +123,8 @@ class Scene:
         self.profile.write_text(PROFILE, encoding="utf-8")
         self.environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "TMPDIR": str(self.scratch)}
 
-    # ---- implementations ---------------------------------------------------------------------------------------------
-
     def add(self, name: str, behaviour: str = "good", **local: object) -> None:
-        """Add an implementation with a behaviour from ``doubles.fake``; ``local`` changes the local block."""
+        """Add an implementation with a behaviour from ``doubles.fake``. ``local`` adds keys to its ``local`` block."""
         run = [sys.executable, "-m", "harness.tests.doubles.fake", "--behaviour", behaviour]
         block = {"run": run, "env": {"PYTHONPATH": str(REPOSITORY)}, **local}
         urls = {"json_url": "/json", "plaintext_url": "/plaintext"}
@@ -134,39 +132,37 @@ class Scene:
         self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
 
     def image(self, name: str, behaviour: str = "good", dockerfile: str = DOCKERFILE) -> None:
-        """Add a Perl implementation with a Dockerfile. From now on, all runs use Docker."""
+        """Add a Perl implementation with a Dockerfile. From then on, all runs use Docker."""
         self.runtime = "docker"
-        # Without a local block, tfb would run the implementation with TechEmpower's settings.
+        # Without a ``local`` block, tfb would use TechEmpower's settings.
         entry = {"language": "Perl", "json_url": "/json", "docker_cmd": behaviour, "local": {"run": ["false"]}}
         path = self.write(name, json.dumps({"framework": name, "tests": [{"default": entry}]}).encode())
         (path.parent / f"{name}.dockerfile").write_text(dockerfile, encoding="utf-8")
         (path.parent / "server.pl").write_bytes(SERVER.read_bytes())
 
     def containers(self, *more: str) -> list[str]:
-        """Return the ids of the newest run's containers."""
+        """Return the ids of the latest run's containers."""
         return docker("ps", "--all", "--quiet", "--filter", f"label=org.tfb.run={self.folder().name}", *more).split()
 
     def write(self, folder: str, data: bytes) -> Path:
-        """Write a benchmark_config.json, and return the path."""
+        """Write a benchmark_config.json and return its path."""
         path = self.frameworks / "Python" / folder / "benchmark_config.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         return path
 
     def program(self, name: str, body: str) -> dict[str, str]:
-        """Write a shell script, and return an environment in which the script is first on PATH."""
+        """Write a shell script. Return an environment in which it comes first on PATH."""
         return {"PATH": f"{script(self.root / 'bin' / name, body).parent}:{os.environ['PATH']}"}
 
-    # ---- commands ----------------------------------------------------------------------------------------------------
-
     def tfb(self, *words: str | bytes, before: Sequence[str] = (), **options: object) -> CommandResult:
-        """Run ``./tfb`` until it exits; ``before`` is a prefix of the command, for example a wrapper program."""
+        """Run ``./tfb`` until it exits. ``before`` is a command prefix, such as a wrapper program."""
         return self.run([*before, sys.executable, "-c", PROGRAM, *words], **options)  # type: ignore[arg-type]
 
     def run(
         self, command: Sequence[str | bytes], env: Mapping[str, str] | None = None, seconds: float = 100
     ) -> CommandResult:
-        """Run a command until it exits, and assert the properties that every command must have (``judged``)."""
+        """Run a command until it exits. Assert what must be true for every command (``judged``)."""
         out, err = self.root / ".stdout", self.root / ".stderr"
         environment = {**self.environment, **(env or {})}
         with out.open("wb") as stdout, err.open("wb") as stderr:
@@ -178,25 +174,25 @@ class Scene:
         return CommandResult(status=status, stdout=texts[0], stderr=texts[1], peak_bytes=peak).judged()
 
     def measure(self, *words: str, **options: object) -> CommandResult:
-        """Measure the implementations in this folder."""
+        """Measure the implementations of this scene."""
         return self.tfb(*self.words(*words), **options)  # type: ignore[arg-type]
 
     def resume(self, **options: object) -> CommandResult:
-        """Resume the newest run."""
+        """Resume the latest run."""
         words = ("--resume", self.folder().name, "--results", str(self.results), "--no-install")
         return self.tfb(*words, **options)  # type: ignore[arg-type]
 
     def report(self, *words: str, **options: object) -> CommandResult:
-        """Print a report of the newest run."""
+        """Print a report of the latest run."""
         return self.tfb("report", "--results", str(self.results), *words, **options)  # type: ignore[arg-type]
 
     def words(self, *words: str) -> tuple[str, ...]:
-        """Return the arguments of a run in this folder."""
+        """Return the arguments of a run in this scene."""
         where = ("--frameworks", str(self.frameworks), "--rules", "tfb", "--results", str(self.results))
         return (*words, *where, "--runtime", self.runtime, "--profile", str(self.profile), "--no-install")
 
     def started(self, *words: str) -> "subprocess.Popen[bytes]":
-        """Start a run in the background, and write the output to ``log``."""
+        """Start a run in the background. Its output goes to ``log``."""
         with (self.root / "log").open("wb") as log:
             return subprocess.Popen(
                 [sys.executable, "-c", PROGRAM, *self.words(*words)],
@@ -205,7 +201,7 @@ class Scene:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                process_group=0,  # keep the session, because tfb ends processes in other sessions
+                process_group=0,  # stay in this session, because tfb stops processes that are in other sessions
             )
 
     def log(self) -> str:
@@ -231,27 +227,25 @@ class Scene:
         assert not (left := self.left(run.pid)), f"left: {left}"
         return result
 
-    # ---- a run's progress, leftovers and records ---------------------------------------------------------------------
-
     def at(self, stage: str) -> Callable[[], bool]:
-        """Return a function that returns whether the newest run has reached this stage."""
+        """Return a function that tests whether the latest run has reached this stage."""
         return lambda: self.progress().get("stage") == stage
 
     def progress(self) -> dict[str, object]:
-        """Return the progress of the newest run."""
+        """Return the latest run's progress.json."""
         newest = max(self.results.glob("*/progress.json"), default=None)
         document: dict[str, object] = json.loads(newest.read_text(encoding="utf-8")) if newest else {}
         return document
 
     def until(self, when: Callable[[], bool], what: str, seconds: float = 60) -> None:
-        """Wait until ``when`` returns True, for at most ``seconds``; ``what`` describes the condition."""
+        """Wait up to ``seconds`` until ``when`` returns True. ``what`` describes the condition in the error message."""
         end = time.monotonic() + seconds * patience()
         while not when():
             assert time.monotonic() < end, f"after {seconds:.0f} s still not: {what}; {self.log()[-600:]}"
             time.sleep(0.02)
 
     def left(self, pid: int) -> list[str]:
-        """Return the processes and scratch folders that remain GONE_SECONDS after tfb (``pid``) has exited."""
+        """Return the processes and scratch folders that are left GONE_SECONDS after tfb (``pid``) exited."""
         until = time.monotonic() + GONE_SECONDS * patience()
         while leftovers := [p.info["name"] for p in started_by(pid)] + [
             path.name for path in self.scratch.glob("tfb-*")
@@ -262,19 +256,19 @@ class Scene:
         return leftovers
 
     def folder(self) -> Path:
-        """Return the folder of the newest run."""
+        """Return the latest run's folder."""
         return list_runs(self.results)[-1]
 
     def records(self) -> RunRecords:
-        """Return the records of the newest run."""
+        """Return the latest run's records."""
         return store.read_run(self.folder())
 
     def measured(self) -> set[str]:
-        """Return the implementations with a valid trial."""
+        """Return the implementations that have a valid trial."""
         return {trial.implementation for trial in self.records().trials if trial.rankable}
 
     def why_failed(self, name: str) -> str:
-        """Return why an implementation's build or process failed."""
+        """Return the status of an implementation's build or process, and the reason for it."""
         records = self.records()
         build = next(each.build for each in records.info.implementations if each.name == name)
         if build.status != "ok":
@@ -282,7 +276,7 @@ class Scene:
         return next(f"{each.status}: {each.reason}" for each in records.processes if each.implementation == name)
 
     def failed(self, name: str, *words: str) -> None:
-        """Assert that an implementation failed for the given reason and has no valid trial."""
+        """Assert that an implementation has no valid trial, and that the reason contains all ``words``."""
         reason = self.why_failed(name)
         assert [word for word in words if word not in reason] == [], reason
         assert name not in self.measured()
@@ -290,7 +284,7 @@ class Scene:
 
 
 def script(path: Path, body: str) -> Path:
-    """Write an executable shell script, and create the folder if necessary."""
+    """Write an executable shell script. Create its folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
     path.chmod(0o755)
@@ -306,16 +300,19 @@ def new_scene() -> Iterator[Scene]:
 
 
 def docker(*words: str) -> str:
-    """Return the output of a docker command."""
+    """Run ``docker`` and return its output."""
     completed = subprocess.run(["docker", *words], check=False, capture_output=True, text=True, timeout=120)
     return completed.stdout.strip()
 
 
 def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
-    """Wait for a command, and stop it after ``seconds``; return the exit status and the peak memory in bytes."""
+    """Wait until a command exits. Return its exit status and peak memory in bytes.
+
+    After ``seconds``, stop the command and raise AssertionError.
+    """
     until, peak = time.monotonic() + seconds * patience(), 0
     while child.poll() is None:
-        peak = max(peak, _peak_bytes(child.pid))  # not from wait4(2), which would include child processes
+        peak = max(peak, _peak_bytes(child.pid))  # wait4(2) would include child processes
         if time.monotonic() > until:
             child.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
@@ -328,7 +325,7 @@ def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> tuple[int, int]:
 
 
 def _peak_bytes(pid: int) -> int:
-    """Return the peak memory of a process in bytes, or 0 if it has exited."""
+    """Return the peak memory of a process in bytes, or 0 if the process has exited."""
     peak = None
     with suppress(OSError):
         peak = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"), re.MULTILINE)
@@ -336,7 +333,7 @@ def _peak_bytes(pid: int) -> int:
 
 
 def started_by(harness: int) -> list[psutil.Process]:
-    """Return the running processes that a tfb process has started, including daemons; ``info`` has their names."""
+    """Return the live processes that a tfb process started, including daemons. ``info`` contains their names."""
     processes = []
     for candidate in psutil.process_iter(["name"]):
         with suppress(psutil.Error):

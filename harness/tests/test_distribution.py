@@ -1,4 +1,4 @@
-"""Every group in ``distribution.GROUPS`` matches existing tests, so renaming a test cannot silently empty a group."""
+"""Every group in ``distribution.GROUPS`` matches existing tests, so renaming a test cannot silently empty it."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ TESTS = REPOSITORY / "harness" / "tests"
 
 
 def list_ids() -> Iterator[str]:
-    """Yield the id of every test function, without parameters."""
+    """Yield the id of each test function, without parameters."""
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):

@@ -1,4 +1,4 @@
-"""The command line accepts all commands that messages and help texts suggest."""
+"""The command line accepts every command that a message or help text suggests."""
 
 import re
 
@@ -8,12 +8,12 @@ from cyclopts import CycloptsError
 from harness.cli.verbs import REPLACED, VERBS, application
 from harness.tests.messages import messages, suggested_commands
 
-# Placeholder -> valid value. Other placeholders, and values of f-strings, are replaced by "name".
+# Placeholder -> valid value. Other placeholders, and values of f-strings, become "name".
 VALUES = {"PERCENT": "5", "SECONDS": "5", "N": "5", "PORT": "80", "TIME": "5m", "MINUTES": "5m", "{}m": "5m"}
 
 
 def suggestions() -> list[tuple[str, list[str]]]:
-    """Return each suggested command and where it is suggested."""
+    """Return each suggested command and its location."""
     return [
         (str(message), words)
         for message in messages()
@@ -25,7 +25,7 @@ def suggestions() -> list[tuple[str, list[str]]]:
 
 def parse_error(arguments: list[str]) -> str:
     """Return why the parser rejects a command, or "" if the command is valid."""
-    # Reduce optional flags and choices to a single word.
+    # Keep one word of optional flags and of choices.
     arguments = [word.removesuffix("{}").partition("|")[0] or word for word in arguments]
     known = [VALUES.get(word, "name" if re.fullmatch(r"[A-Z]+|\{\}", word) else word) for word in arguments]
     if known[0] not in VERBS and not known[0].startswith("-"):

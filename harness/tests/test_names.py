@@ -1,4 +1,4 @@
-"""Names are unique, so a search for a class or a module finds a single definition."""
+"""Names are unique, so that a search for a class or module finds one definition."""
 
 import ast
 from collections import defaultdict
@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.paths import REPOSITORY
 
 HARNESS = REPOSITORY / "harness"
-# By convention, every package may contain modules with these names.
+# By convention, any package may contain modules with these names.
 SHARED_MODULES = frozenset({"__init__.py", "cli.py", "registry.py"})
 SHARED_TEST_MODULES = frozenset({"__init__.py", "conftest.py"})
 
@@ -20,7 +20,7 @@ def sources() -> Iterator[Path]:
 
 
 def defined(path: Path) -> Iterator[str]:
-    """Yield the names of the classes and type aliases that a module defines at the top level."""
+    """Yield the names of a module's top-level classes and type aliases."""
     for node in ast.parse((HARNESS / path).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef):
             yield node.name

@@ -1,4 +1,4 @@
-"""Plugins from other distributions, and plugins that cannot be loaded."""
+"""Plugins from other packages, and plugins that cannot be loaded."""
 
 import os
 import subprocess
@@ -76,8 +76,8 @@ def test_a_plugin_replaces_no_verb(tmp_path: Path) -> None:
     (old,) = [line for line in PLUGIN.splitlines() if line.startswith("    verbs")]
     completed = tfb(install(tmp_path, PLUGIN.replace(old, f"    verbs = {{{verbs}, {other}}}")), "--help")
 
-    assert "plugin example: the verb 'report' already exists and is ignored" in completed.stderr
-    assert "print a run as text" in completed.stdout
+    assert "plugin example: its verb 'report' is ignored" in completed.stderr
+    assert "print a run's results as text" in completed.stdout
     assert "social:\n  greet" in completed.stdout
 
 

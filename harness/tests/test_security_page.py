@@ -1,4 +1,4 @@
-"""SECURITY.md links every promise to an existing test, and links to every module of adversarial tests."""
+"""SECURITY.md links each promise to an existing test, and links to each module of adversarial tests."""
 
 import re
 from pathlib import Path
@@ -26,5 +26,5 @@ def test_every_named_test_exists() -> None:
 
 def test_every_adversarial_module_is_linked() -> None:
     modules = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / FOLDER).glob("test_*.py")}
-    # test_scans.py checks this project's own files, so no promise to users links to it.
+    # test_scans.py checks only this project's files, so no promise to users links to it.
     assert modules - {path for _, path in LINKS} - {f"{FOLDER}/test_scans.py"} == set()

@@ -1,4 +1,4 @@
-"""Files shared by several implementations are identical copies, so a fix must be applied to all copies."""
+"""Files that several implementations share are identical copies, so that a fix reaches all of them."""
 
 import re
 from pathlib import Path
@@ -16,11 +16,11 @@ NODE = ("JavaScript/express", "JavaScript/fastify")
 GO = ("Go/fiber", "Go/gin", "Go/net-http")
 PYTHON = ("Python/django", "Python/fastapi", "Python/starlette")
 RUST = ("Rust/actix-web", "Rust/axum", "Rust/ntex")
-# File name -> folders whose copies must be identical.
+# File name -> folders that contain identical copies.
 SHARED = {
     "FanOut.java": [f"Java/{name}" for name in RECORDS],
     "Message.java": [f"Java/{name}" for name in RECORDS],
-    # In Quarkus, these classes are entities of an object mapper instead.
+    # Quarkus uses entities of an object mapper instead.
     "Fortune.java": [f"Java/{name}" for name in RECORDS if name != "quarkus"],
     "World.java": [f"Java/{name}" for name in RECORDS if name != "quarkus"],
     "FortunesPage.java": ["Java/helidon", "Java/micronaut", "Java/vertx-virtual", *VERTX, *BLOCKING],
@@ -73,7 +73,7 @@ def test_vertx_generations_share_their_code() -> None:
 
 
 def test_development_lock_contains_the_product_lock() -> None:
-    """For ``./tfb check``, the launcher installs only the development lock, so that must include the product's."""
+    """``./tfb check`` installs only the development lock, which must therefore include the product's lock."""
     product, development = (
         dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (REPOSITORY / name).read_text(), re.MULTILINE))
         for name in ("requirements.lock", "requirements-dev.lock")

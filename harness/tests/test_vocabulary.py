@@ -1,4 +1,4 @@
-"""Texts and names use the terms of the style guide's glossary, as far as patterns can detect."""
+"""Texts and names use the glossary of the style guide, as far as patterns can tell."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from harness.paths import REPOSITORY
 from harness.tests.vocabulary import product_files, texts, words
 
 GATE = "harness/extras/gate/"
-# Pattern in texts -> (term to use instead, phrases and files in which the word has another meaning).
+# Pattern in texts -> (correct term, phrases and files in which the word means something else).
 TERMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     r"\blaps?\b": ("round", ()),
     r"\breplicates?\b": ("process", ()),
@@ -46,13 +46,13 @@ TERMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
     r"\b(an|the|each|every|its|this|first|wrong|right|no|any|whose|their|of|last|same|correct) answers?\b": (
         "response",
-        ("wrong answers",),  # a validity flag that is stored in records
+        ("wrong answers",),  # a validity flag in stored records
     ),
     r"\breference (row|implementation|version)s?\b": ("baseline", ()),
     r"\bthe same within\b": ("same within", ()),
     r"(?<!degrees of )\bfreedom\b": ("degrees of freedom", ()),
 }
-# Word in names -> term to use instead.
+# Word in names -> correct term.
 NAMES = {
     "lap": "round",
     "laps": "round",
@@ -67,7 +67,7 @@ NAMES = {
     "gate": "validity_check",
     "gates": "validity_checks",
 }
-# Name -> reason for keeping it.
+# Name -> reason to keep it.
 KEPT_NAMES: Mapping[str, str] = {
     "answered": "a key of recorded files",
     "gates": "a key of recorded files",

@@ -1,4 +1,4 @@
-"""Extracts texts and names from the product's Python code for tests of style."""
+"""Extracts texts and names from the product's Python code for style tests."""
 
 import ast
 import io
@@ -26,7 +26,7 @@ DIRECTIVE = re.compile(r"#\s*(noqa|type:|fmt:|pragma)")
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A text or a name, and the location in a file."""
+    """A text or name, and where it was found."""
 
     path: str
     line: int
@@ -38,21 +38,20 @@ class Text:
 
 
 def product_files() -> list[Path]:
-    """Return the Python files of the product."""
+    """Return the product's Python files."""
     files = {path for pattern in PRODUCT for path in REPOSITORY.glob(pattern)}
     return sorted(path for path in files if not GENERATED & set(path.relative_to(REPOSITORY).parts))
 
 
 def texts(path: Path) -> Iterator[Text]:
-    """Yield the docstrings, comments, messages and defined names of a file.
+    """Yield a file's docstrings, comments, messages and defined names.
 
-    A message is a string literal with at least two words that is not a docstring. Braces replace the values of
-    f-strings.
+    A message is a string literal of at least two words that is not a docstring. Values in f-strings become ``{}``.
     """
     source = path.read_text(encoding="utf-8")
     name = path.relative_to(REPOSITORY).as_posix()
     tree = ast.parse(source)
-    parts: set[int] = set()  # ids of constants that are part of a docstring or an f-string
+    parts: set[int] = set()  # ids of constants inside docstrings and f-strings
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node)
@@ -80,7 +79,7 @@ def _message(node: ast.AST) -> str | None:
 
 
 def _part(part: ast.expr) -> str:
-    """Return the text of an f-string's part. A value becomes ``{}``, except that PROGRAM becomes ``./tfb``."""
+    """Return the text of a part of an f-string. A value becomes ``{}``, but PROGRAM becomes ``./tfb``."""
     if isinstance(part, ast.Constant):
         return str(part.value)
     is_program = (
@@ -90,7 +89,7 @@ def _part(part: ast.expr) -> str:
 
 
 def _defined_names(node: ast.AST) -> Iterator[str]:
-    """Yield the names of the classes, functions, parameters and variables that a node defines."""
+    """Yield the names that a node defines for classes, functions, parameters and variables."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         yield node.name
     elif isinstance(node, ast.arg):

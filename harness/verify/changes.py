@@ -24,19 +24,19 @@ from harness.verify.checks.evidence import (
 )
 from harness.verify.database_tables import DatabaseTables, TableChange, parse_table_text
 
-# Each change affects only some rows, to limit the load on the database. Changes are so frequent that a row
-# read before the request, for example into a cache, is probably outdated.
+# Each change affects only some rows, to limit the load on the database. Changes are frequent, so that a row that the
+# server cached before a request is probably stale.
 INTERVAL_SECONDS = (0.1, 0.4)  # shortest and longest time between two changes, or between two snapshots
-MEAN_CHANGES = 12  # mean number of changes or snapshots per load; longer loads therefore have longer intervals
-# First words of changed fortunes. Each word sorts to a different position on the page. A server that ignores case puts
-# fortunes with lower-case words at the wrong position.
+MEAN_CHANGES = 12  # mean number of changes or snapshots per load; the intervals grow with the load's duration
+# First words of changed fortunes. Each word sorts to a different position on the page. A server that ignores case
+# misplaces the lower-case words.
 BEGINNINGS = ("<b>", "<u>", "Accept", "basic", "Debug", "errors", "Few", "zero")
 
 
 def build_history(
     first: WorldTables, changes: Sequence[Mapping[str, TableChange]] = (), slack: float = 0.0
 ) -> TableHistory:
-    """Return the versions of the tables: ``first``, then a version for each change.
+    """Return the versions of each table: first the contents in ``first``, then a version for each change.
 
     ``slack`` is the uncertainty of the exchanges' timestamps in seconds.
     """
@@ -48,7 +48,7 @@ def build_history(
 
 
 class ConcurrentChanges:
-    """A context manager that changes the rows that a test type reads, or takes snapshots if the test type writes rows.
+    """A context manager that changes rows during a load, or takes snapshots if the test type itself writes rows.
 
     On exit, it restores the fortunes and, if ``put_back`` is set, also the world tables. Changes require an
     administrator connection; snapshots do not. If a change or a snapshot failed, the exit raises psycopg.Error, because
@@ -69,8 +69,9 @@ class ConcurrentChanges:
         self._error: psycopg.Error | None = None
         self._changes: list[dict[str, TableChange]] = []
         self._snapshots: list[tuple[dict[str, str], float, float]] = []
-        self.first: WorldTables = {}  # initial world tables, if the test type uses them
-        self.fortunes: list[TableVersion[str]] = []  # versions of the fortunes, if the test type reads them
+        self.first: WorldTables = {}  # world tables before the load; empty if the test type does not use them
+        # Fortunes before and after each change; empty if the test type does not use them.
+        self.fortunes: list[TableVersion[str]] = []
         self._thread = threading.Thread(target=self._run, name="concurrent changes", daemon=True)
 
     @property
@@ -84,7 +85,7 @@ class ConcurrentChanges:
 
     @property
     def history(self) -> TableHistory:
-        """Return the versions of the world tables, if the test type reads them."""
+        """Return the versions of the world tables. The history is empty if the test type does not use the tables."""
         return build_history(self.first, self._changes, slack=CLOCK_SLACK_SECONDS)
 
     def __enter__(self) -> Self:
@@ -125,7 +126,7 @@ class ConcurrentChanges:
         if self._test_type.writes_database:
             self._snapshots.append(self._tables.read_snapshot())
         elif self._test_type.has_rows:
-            # Changing 2,000 rows takes about 13 ms of the database's CPU time.
+            # Changing 2,000 rows costs the database about 13 ms of CPU time.
             self._changes.append(self._tables.change_rows(2_000, self._dice))
         else:
             self._change_fortune()
@@ -133,9 +134,9 @@ class ConcurrentChanges:
     def _change_fortune(self) -> None:
         """Change a random fortune and restore the previously changed fortune.
 
-        The new message sorts to a different position and contains characters that need escaping. It does not change the
-        length of the page, because rule load.2 requires a constant size. Messages with non-ASCII characters are never
-        changed, because some servers encode these characters as entities, which are longer.
+        The new message sorts to a different position and contains characters that need escaping. It is padded so that
+        the page keeps its length, because rule load.2 requires a constant size. Messages with non-ASCII characters
+        never change, because some servers encode these characters as longer entities.
         """
         seeded = self.fortunes[0].rows
         identifier = self._dice.choice([i for i, message in seeded.items() if message.isascii()])

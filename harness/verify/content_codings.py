@@ -7,11 +7,14 @@ import brotli
 
 MAX_DECODED_BYTES = 16 << 20  # maximum size of a decompressed body
 MAX_CODINGS = 4
-STEP_BYTES = 1 << 16  # brotli decompresses input in steps of this size, so that a small body cannot use much memory
+STEP_BYTES = 1 << 16  # output limit of a decompression step, so that a small brotli body cannot exhaust the memory
 
 
 def decode_body(body: bytes, values: Sequence[str]) -> bytes:
-    """Return a body without the codings in its Content-Encoding headers. Raises ValueError if it is not valid."""
+    """Return a body after decoding the codings in its Content-Encoding headers.
+
+    Raises ValueError if a coding is unknown, or if the body is invalid or too large.
+    """
     codings = ",".join(values).lower().replace(" ", "").split(",")
     if len(codings) > MAX_CODINGS:
         raise ValueError(f"the body has {len(codings)} content codings. Use at most {MAX_CODINGS}")
@@ -19,14 +22,14 @@ def decode_body(body: bytes, values: Sequence[str]) -> bytes:
         if coding in ("", "identity") or not body:
             continue
         if coding not in ("gzip", "x-gzip", "deflate", "br"):
-            raise ValueError(f"Content-Encoding {coding} is not supported. Send Accept-Encoding: gzip with the request")
+            raise ValueError(f"tfb cannot decode Content-Encoding {coding}. Send Accept-Encoding: gzip in the request")
         try:
             body, complete = _unbrotli(body) if coding == "br" else _unzip(body)
         except (zlib.error, brotli.error) as error:
-            raise ValueError(f"the body cannot be decoded as Content-Encoding {coding}: {error}") from error
+            raise ValueError(f"the body cannot be decoded as {coding}: {error}") from error
         if not complete:
             raise ValueError(
-                f"the body of Content-Encoding {coding} is incomplete or exceeds {MAX_DECODED_BYTES >> 20} MiB"
+                f"the {coding} body is incomplete, or exceeds {MAX_DECODED_BYTES >> 20} MiB after decoding"
             )
     return body
 

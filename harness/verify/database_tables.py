@@ -18,7 +18,7 @@ from harness.verify.checks.statement_counts import HIGHEST_ID, StatementSnapshot
 
 WORLD_TABLES = ("world", "World")
 FORTUNE_TABLES = ("fortune", "Fortune")
-MAX_IDLE_WAIT_SECONDS = 10.0  # time limit for a load's last writes, long enough even on a busy machine
+MAX_IDLE_WAIT_SECONDS = 10.0  # time limit for a load's last writes; generous, for busy machines
 STABLE_READS, STABLE_INTERVAL_SECONDS = 3, 0.01
 WRITE_STATE = """
     SELECT (SELECT sum(id::bigint * randomnumber) FROM world), (SELECT sum(id::bigint * randomnumber) FROM "World"),
@@ -26,20 +26,20 @@ WRITE_STATE = """
             WHERE state = 'active' AND datname = current_database() AND pid <> pg_backend_pid())
 """
 CLOCK = sql.SQL("SELECT extract(epoch FROM clock_timestamp())")
-# Reading a table as a single text is ten times as fast as reading rows.
+# Reading a table as a single string is ten times as fast as reading rows.
 AS_TEXT = sql.SQL("string_agg(id || ' ' || randomnumber, ' ')")
 
 
 class TableChange(NamedTuple):
-    """New numbers in a table's rows. The change became visible between ``started_at`` and ``ended_at``."""
+    """New numbers for rows of a table. The change became visible between ``started_at`` and ``ended_at``."""
 
-    text: str  # input of ``parse_table_text``
+    text: str  # ids and numbers in the format of ``parse_table_text``
     started_at: float  # epoch seconds
     ended_at: float
 
 
 def parse_table_text(text: str) -> dict[int, int]:
-    """Parse the text of a table, and return the numbers by id."""
+    """Parse a table in the format of ``AS_TEXT`` and return the numbers by id."""
     integers = list(map(int, text.split()))
     return dict(zip(integers[::2], integers[1::2], strict=True))
 
@@ -53,14 +53,14 @@ class DatabaseTables:
         self._clock_lead = (float("-inf"), float("inf"))  # bounds in seconds; infinite before ``compare_clocks``
 
     def compare_clocks(self) -> None:
-        """Measure the offset between the database's and this process's clock. Under load, the result is inexact."""
+        """Measure the offset between the database's clock and this process's clock. Load makes the result inexact."""
         self._clock_lead = clock_lead_bounds(lambda: float(self.connection.execute(CLOCK).fetchall()[0][0]))
 
     def commit(self, *statements: sql.Composed) -> tuple[list[list[tuple[int, int]]], tuple[float, float]]:
-        """Execute statements in a transaction. Return their rows, and when the changes became visible (epoch seconds).
+        """Execute statements in a transaction. Return their rows, and bounds on when the changes became visible.
 
-        The database, not tfb, reads the clock before and after the commit, so the interval contains no round trip.
-        If a statement fails, no row is changed, and psycopg.Error is raised.
+        The bounds are epoch seconds. The database, not tfb, reads the clock before and after the commit, so the
+        interval contains no round trip. If a statement fails, no row changes, and psycopg.Error is raised.
         """
         batch = sql.SQL("; ").join((sql.SQL("BEGIN"), *statements, CLOCK, sql.SQL("COMMIT"), CLOCK))
         started_at = time.time()
@@ -80,7 +80,7 @@ class DatabaseTables:
         return {name: parse_table_text(text) for name, text in self.read_texts().items()}
 
     def read_snapshot(self) -> tuple[dict[str, str], float, float]:
-        """Return each world table's text at a single point in time, and bounds on the time in epoch seconds."""
+        """Return the text of both world tables at a single point in time, and bounds on this time in epoch seconds."""
         with self.connection.transaction():
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             begun = time.time()
@@ -95,15 +95,15 @@ class DatabaseTables:
 
     @cached_property
     def uncounted_reason(self) -> str | None:
-        """Return why PostgreSQL does not count statements, or None if it counts them."""
-        return find_counting_obstacle(self.connection) if self.admin else "the database's administrator is unknown"
+        """Return why PostgreSQL does not count statements, or None if it does."""
+        return find_counting_obstacle(self.connection) if self.admin else "the database has no administrator account"
 
     def snapshot_statements(self) -> StatementSnapshot | None:
         """Return the counts of all servers' statements so far, or None if statements are not counted."""
         return None if self.uncounted_reason else take_snapshot(self.connection)
 
     def wait_until_idle(self) -> None:
-        """Wait until several consecutive readings find no new change to the tables and no active session."""
+        """Wait until consecutive readings find unchanged tables and no active session, or until a time limit."""
         deadline, previous, stable = time.monotonic() + MAX_IDLE_WAIT_SECONDS, None, 0
         while stable < STABLE_READS and time.monotonic() < deadline:
             current = self.connection.execute(WRITE_STATE).fetchone()
@@ -115,8 +115,8 @@ class DatabaseTables:
         """Change the numbers of random ids in both world tables. Return the new numbers and the time of the change."""
         changes = {}
         ids, step = dice.sample(range(1, HIGHEST_ID + 1), rows), dice.randrange(1, HIGHEST_ID - 1)
-        # The cast permits an index scan. Without the cast, PostgreSQL would compare each row with the array, which
-        # takes 0.25 s per table.
+        # The cast lets PostgreSQL use an index scan. Without the cast, comparing each row with the array would take
+        # 0.25 s per table.
         array = sql.SQL("{}::int[]").format(sql.Literal(f"{{{','.join(map(str, ids))}}}"))
         for name in WORLD_TABLES:
             # Lock rows in id order, as servers do, to avoid deadlocks.
@@ -130,7 +130,7 @@ class DatabaseTables:
         return changes
 
     def restore_world(self, world: WorldTables) -> None:
-        """Set all rows to the given numbers. Requires an administrator connection."""
+        """Reset all rows to the given numbers. Requires an administrator connection."""
         for name, table in world.items():
             # Lock rows in id order, like ``change_rows``.
             self.connection.execute(
@@ -144,7 +144,10 @@ class DatabaseTables:
             )
 
     def set_fortunes(self, rows: Mapping[int, str]) -> tuple[float, float]:
-        """Set the contents of both fortune tables. Return when the change became visible: bounds in epoch seconds."""
+        """Set the contents of both fortune tables.
+
+        Return bounds on the time when the change became visible, in epoch seconds.
+        """
         current = self.read_fortunes()
         changed = [(i, message) for i, message in rows.items() if current.get(i) != message]
         upsert = sql.SQL("INSERT INTO {} VALUES ({}, {}) ON CONFLICT (id) DO UPDATE SET message = excluded.message")
@@ -164,13 +167,13 @@ class DatabaseTables:
         """Move about half of the rows to other pages, and keep the old versions until the block ends.
 
         Requires an administrator connection. A second session holds a snapshot from before the move. PostgreSQL
-        therefore keeps the old versions, and an index scan for a row also visits them. The server cannot see which
-        rows need more pages than others.
+        therefore keeps the old versions, and an index scan for a row also visits them. The server cannot see which rows
+        need more pages than others.
 
         Yields:
-            For each table and id, two numbers of table pages. The first counts all pages with versions of the row. An
-            index scan touches these pages. The second counts only the pages up to the current version, where a scan
-            for a single row stops.
+            For each table and id, two page counts. The first count covers all pages with versions of the row, which an
+            index
+            scan touches. The second count ends at the page of the current version, where a scan for a single row stops.
         """
         ids = random.Random().sample(range(1, HIGHEST_ID + 1), HIGHEST_ID // 2)
         self.vacuum()
@@ -181,33 +184,33 @@ class DatabaseTables:
         self.vacuum()
 
     def _spread_rows(self, table: sql.Identifier, ids: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Rewrite rows until most have versions on several pages. Return page counts by id, as in ``moved_rows``."""
+        """Rewrite rows until most have versions on several pages. Return page counts by id; see ``moved_rows``."""
         pages: dict[int, set[int]] = {}
         current: dict[int, int] = {}
         read = sql.SQL("SELECT id, (ctid::text::point)[0]::int FROM {}").format(table)
         rewrite = sql.SQL("UPDATE {} SET randomnumber = randomnumber WHERE id = ANY(%s)").format(table)
-        for rewrites in range(8):  # maximum number of rewrites, which is enough to fill the free space of a used table
+        for rewrites in range(8):  # eight rewrites suffice, even if they must first fill free space in the table
             current = dict(self.connection.execute(read).fetchall())
             for identifier, page in current.items():
                 pages.setdefault(identifier, set()).add(page)
             if rewrites and sum(len(pages[identifier]) > 1 for identifier in ids) > len(ids) // 2:
                 break
             self.connection.execute(rewrite, (list(ids),))
-        # Versions of a row are scanned in the order of their pages.
+        # PostgreSQL scans the versions of a row in page order.
         return {i: (len(own), sum(page <= current[i] for page in own)) for i, own in pages.items()}
 
     def read_fortunes(self) -> dict[int, str]:
-        """Return the fortune table's messages by id. Both fortune tables have the same rows."""
+        """Return the fortunes by id. Both fortune tables have the same rows."""
         return dict(self.connection.execute("SELECT id, message FROM fortune").fetchall())
 
     @contextmanager
     def injected_fortunes(self) -> Iterator[dict[int, str]]:
-        """Add fortunes and change an existing fortune in both tables, and undo this at the end of the block.
+        """Add fortunes and change an existing fortune in both tables. Restore the tables when the block ends.
 
         Requires an administrator connection. The first new message sorts between existing messages. It contains all
-        characters that HTML escapes, repeated spaces, accents, and characters outside the Basic Multilingual Plane. The
-        length is random, because a server's buffer may be too small for long messages. The other new messages sort
-        differently if a server sorts by locale or ignores case.
+        characters that HTML escapes, repeated spaces, accents, and characters outside the Basic Multilingual Plane. Its
+        random length reveals buffers that are too small for long messages. The other new messages reveal servers that
+        sort by locale or ignore case.
 
         Yields:
             All messages by id.
@@ -230,21 +233,21 @@ class DatabaseTables:
 
 
 def clock_lead_bounds(read_other: Callable[[], float], reads: int = 8) -> tuple[float, float]:
-    """Return bounds on the number of seconds by which the other clock is ahead of this process's clock.
+    """Return bounds on how many seconds another clock is ahead of this process's clock.
 
-    The other clock is read between two readings of this process's clock, so the two differences are bounds. The result
-    is the intersection of the bounds from several readings.
+    Each reading of the other clock falls between two readings of this process's clock, so the two differences are
+    bounds. The result is the intersection of the bounds from ``reads`` readings.
     """
     low, high = float("-inf"), float("inf")
     for _ in range(reads):
         before, other, after = time.time(), read_other(), time.time()
         low, high = max(low, other - after), min(high, other - before)
-    return min(low, high), max(low, high)  # the bounds are reversed if a clock was set during the readings
+    return min(low, high), max(low, high)  # setting a clock during the readings can reverse the bounds
 
 
 @contextmanager
 def open_tables(database: DatabaseAddress) -> Iterator[DatabaseTables]:
-    """Connect, as administrator if possible, and disable index scans, which would count as the server's reads."""
+    """Connect, if possible as administrator. Disable index scans, because they would count as the server's reads."""
     with connect(database, admin=database.admin_user is not None) as connection:
         for method in ("indexscan", "indexonlyscan", "bitmapscan"):
             connection.execute(sql.SQL("SET enable_{} = off").format(sql.SQL(method)))

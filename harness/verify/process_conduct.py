@@ -21,8 +21,8 @@ from harness.verify.checks.evidence import ConductFacts, Evidence, FolderFacts
 from harness.verify.verification import run_checks
 
 ROOT_USERS = {"root", "0", "0:0", "root:root"}
-INIT_PROCESSES = {"docker-init", "tini", "catatonit"}  # init processes of containers, which may run as root
-UNFILLED_LINE = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a line of the template that has not been filled in
+INIT_PROCESSES = {"docker-init", "tini", "catatonit"}  # container init processes, which may run as root
+UNFILLED_LINE = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # an incomplete line of the template
 
 
 def verify_conduct(
@@ -30,7 +30,7 @@ def verify_conduct(
 ) -> VerificationRecord | None:
     """Return the verdict on a server's conduct, or None if the implementation was written for TechEmpower's toolset."""
     if implementation.local is None:
-        return None  # the implementation expects the names and containers of TechEmpower's toolset
+        return None  # the implementation relies on the names and containers of TechEmpower's toolset
     results = run_checks(Evidence(test_type=CONDUCT, rules=implementation.rules, conduct=conduct))
     return VerificationRecord(
         implementation=implementation.name,
@@ -69,7 +69,7 @@ def read_folder(implementation: Implementation, *, strict: bool) -> FolderFacts 
 
 
 def find_root_processes(server: Server) -> tuple[str, ...]:
-    """Return the names of a container's processes that run as root."""
+    """Return the names of the container processes that run as root."""
     names = []
     for pid in server.program.read().pids:
         with suppress(psutil.Error):  # the process may have exited in the meantime
@@ -87,7 +87,7 @@ def _text(path: Path) -> str | None:
 
 
 def _without_shell(command: Sequence[str]) -> list[str]:
-    """Return the words of a command, or of the inner command if a shell executes it with the option -c."""
+    """Return a command's words. For a shell with the option -c, return the words of the inner command."""
     if len(command) == 3 and PurePosixPath(command[0]).name in ("sh", "bash") and command[1] == "-c":
         return dockerfile.split_command(command[2])
     return [*command]
@@ -109,7 +109,7 @@ def _variables(command: Sequence[str]) -> dict[str, str]:
 
 
 def _missing_variables(local: Mapping[str, str], image: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the local runtime's variables (NAME=value) that the image does not set. Paths may differ."""
+    """Return the local runtime's variables (NAME=value) that the image does not set. Ignore differences in paths."""
     return tuple(
         f"{name}={value}"
         for name, value in local.items()
@@ -120,7 +120,7 @@ def _missing_variables(local: Mapping[str, str], image: Mapping[str, str]) -> tu
 def _dockerfile_defects(path: Path, recipe: dockerfile.ImageRecipe, text: str | None) -> list[str]:
     name = path.name
     if text is None:
-        return [f"{name} does not exist. Create it, or name an existing file with the key dockerfile"]
+        return [f"{name} does not exist. Create it, or set the key dockerfile to an existing file"]
     defects = []
     if absent := [source for source in recipe.source_paths if not _in_context(path.parent, source)]:
         defects.append(
@@ -133,12 +133,12 @@ def _dockerfile_defects(path: Path, recipe: dockerfile.ImageRecipe, text: str | 
     if recipe.user in ROOT_USERS:
         defects.append(f"{name} ends with USER {recipe.user}. Name an unprivileged account")
     elif recipe.user is None:
-        defects.append(f"{name} has no USER, so the server may run as root. Name an unprivileged account before CMD")
+        defects.append(f"{name} has no USER, so the server may run as root. Add USER with an unprivileged account")
     return defects
 
 
 def _in_context(folder: Path, source: str) -> bool:
-    """Return whether the build context contains a source of COPY: a name, a pattern, or the folder itself."""
+    """Return whether the build context contains a source of COPY, which is a path, a pattern or the folder itself."""
     path = source.strip("/")
     while path.startswith("./"):
         path = path[2:].lstrip("/")
@@ -149,11 +149,11 @@ def _in_context(folder: Path, source: str) -> bool:
     try:
         return (folder / path).exists() or any(folder.glob(path))
     except (ValueError, IndexError, NotImplementedError, OSError):
-        return True  # Python cannot evaluate this Go pattern, but the container engine reports missing files.
+        return True  # Python cannot evaluate this Go pattern; the container engine will report missing files
 
 
 def _is_included(path: Path, source: str) -> bool:
-    """Return whether the build context includes a path. Only a .dockerignore that starts with ``*`` excludes paths."""
+    """Return whether the build context includes a path. Ignore any .dockerignore that does not start with ``*``."""
     lines = (_text(path.with_name(f"{path.name}.dockerignore")) or "").splitlines()
     if [line.strip() for line in lines[:1]] != ["*"]:
         return True
@@ -171,11 +171,11 @@ def _is_included(path: Path, source: str) -> bool:
 def _readme_defect(text: str | None) -> str | None:
     """Return the first defect of a README.md, or None if the file is complete."""
     if text is None:
-        return "README.md does not exist. Describe the implementation's purpose, how to run it and the tuning"
+        return "README.md does not exist. Describe the implementation's purpose, how to run it, and its tuning"
     if unfilled := UNFILLED_LINE.findall(text):
         examples = "; ".join(" ".join(line.split()) for line in unfilled[:3])
         return f"README.md contains unfilled lines from the template ({examples}). Complete the lines, or remove them"
     prose = "".join(line for line in text.splitlines() if not line.startswith("#"))
     if len(prose.strip()) < 80:
-        return "README.md is almost empty. Describe the implementation's purpose, how to run it and the tuning"
+        return "README.md is almost empty. Describe the implementation's purpose, how to run it, and its tuning"
     return None

@@ -1,7 +1,7 @@
 """Compares responses with JSON Schemas in a long-lived child process, so that an expensive schema cannot block tfb.
 
-Regular expressions can take exponential time, and ``uniqueItems`` quadratic time. The child process
-(``schema_worker``) therefore has limits for CPU time and memory. A schema that exceeds a limit is not tried again.
+Regular expressions can take exponential time, and ``uniqueItems`` can take quadratic time. The child process
+(``schema_worker``) therefore limits CPU time and memory. tfb does not retry a schema that has exceeded a limit.
 """
 
 import hashlib
@@ -20,13 +20,13 @@ from pathlib import Path
 from harness.host import process
 from harness.verify import schema_worker
 
-WAIT_SECONDS = 60.0  # maximum wall-clock time of a comparison; the child limits its own CPU time
+WAIT_SECONDS = 60.0  # wall-clock limit for a comparison; the child also limits its own CPU time
 NO_ORPHANS = sys.maxsize
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaMismatch:
-    """The reason why a document does not match a schema."""
+    """The first difference between a document and a schema, or the reason why they could not be compared."""
 
     message: str
     expected: str
@@ -39,9 +39,9 @@ class SchemaValidator:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._child: process.Child | None = None
-        self._last = b""  # latest schema that was sent to the child
+        self._last = b""  # the latest schema sent to the child
         self._results: OrderedDict[tuple[bytes, bytes], SchemaMismatch | None] = OrderedDict()
-        self._given_up: dict[bytes, str] = {}  # digest of a schema -> reason why it is no longer compared
+        self._given_up: dict[bytes, str] = {}  # schema digest -> why tfb no longer uses the schema
 
     def find_mismatch(self, schema: bytes, document: bytes) -> SchemaMismatch | None:
         """Return why a document does not match a schema, or None if it matches. Both are JSON texts."""
@@ -70,7 +70,7 @@ class SchemaValidator:
                 return _to_mismatch(result)
         return SchemaMismatch(
             message=f"the comparison with the schema {self._given_up[digest]}. Simplify the schema",
-            expected="a schema that takes linear time; look at pattern, uniqueItems, anyOf and $ref",
+            expected="a schema that can be checked in linear time; check pattern, uniqueItems, anyOf and $ref",
         )
 
     def _exchange(self, schema: bytes, document: bytes) -> dict[str, str] | None:
@@ -113,11 +113,11 @@ class SchemaValidator:
     def _start(self) -> process.Child:
         if self._child is None or self._child.poll() is not None:
             self._end()
-            # With -P, Python imports no modules from the current folder or from the program's folder.
+            # With -P, Python does not import modules from the current folder or the program's folder.
             command = [sys.executable, "-P", str(Path(schema_worker.__file__).resolve())]
             environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-            # An interrupted run immediately stops all children whose stop signal is SIGTERM. SIGINT lets the current
-            # comparison finish.
+            # An interrupted run immediately stops all children whose stop signal is SIGTERM. With SIGINT, the current
+            # comparison can finish.
             options = process.ProcessOptions(cwd=Path("/"), env=environment, stop_signal=signal.SIGINT)
             self._child = process.Child(
                 command, options, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL

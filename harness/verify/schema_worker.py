@@ -1,8 +1,8 @@
 """A program that compares documents with JSON Schemas, with limits for CPU time and memory.
 
-For each comparison, the program reads two frames from stdin, the schema and the document, and writes a frame with the
-result to stdout. A frame is a length in bytes (four bytes, big-endian), followed by the content. An empty schema means
-the previous schema. SIGPROF ends the process when comparisons with a schema have used up the schema's CPU time.
+For each comparison, the program reads two frames from stdin (the schema and the document), and writes a frame with the
+result to stdout. A frame is a length in bytes (four bytes, big-endian), followed by the content. An empty schema
+selects the previous schema. Each schema has a CPU budget. When the budget is used up, SIGPROF ends the process.
 """
 
 import json
@@ -15,15 +15,15 @@ import warnings
 from typing import Any, BinaryIO
 
 MEMORY_BYTES = 1 << 30
-# CPU time budget of a schema: the maximum, and the seconds that each document and each byte of a document add.
+# CPU budget of a schema in seconds: the maximum, and the amounts that each document and each of its bytes add.
 MAX_SECONDS = 2.0
 SECONDS_PER_DOCUMENT = 0.05
 SECONDS_PER_BYTE = 5.0 / (1 << 20)
-MAX_SHOWN_CHARACTERS = 160  # longer values are truncated in results
+MAX_SHOWN_CHARACTERS = 160  # results contain at most this many characters of a value
 
 
 def main() -> None:
-    """Compare documents until stdin ends."""
+    """Compare documents with schemas until stdin ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -88,10 +88,10 @@ def compare(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[st
 
 
 def format_value(value: object) -> str:
-    """Format a value as a string of at most about ``MAX_SHOWN_CHARACTERS`` characters."""
+    """Format a value as a string. Truncate long values to ``MAX_SHOWN_CHARACTERS`` and state their length."""
     try:
         text = repr(value)
-    # repr fails for values that are nested too deeply, and for numbers with thousands of digits.
+    # repr fails for deeply nested values, and for numbers with thousands of digits.
     except (RecursionError, ValueError) as error:
         return f"a value that cannot be shown: {error}"
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}… ({len(text)} characters)"

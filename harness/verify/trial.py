@@ -1,7 +1,7 @@
 """Verifies each trial: compares a sample of its responses with the database, and counts the executed statements.
 
-A server cannot tell which responses are checked, because rows change, statements are counted, and random responses are
-recorded in every load.
+A server cannot tell which responses are checked. In every load, tfb changes rows, counts statements, and records random
+responses.
 """
 
 import base64
@@ -46,19 +46,19 @@ from harness.verify.wire import Response
 
 # Maximum number of checked responses per trial. A check takes about 50 µs per response and 3 µs per row.
 MAX_RESPONSES = 2_000
-MAX_DECLARED_RESPONSES = 400  # maximum for services, because comparing a response with a schema may take milliseconds
+MAX_DECLARED_RESPONSES = 400  # limit for services, because comparing a response with a schema may take milliseconds
 MAX_ROWS = 6_000
-MAX_WRITTEN_ROWS = 8_000  # all responses of a load are checked if it writes at most this many rows
-RECORDED_PER_CHECKED = 4  # maximum ratio of responses that the generator records to responses that tfb checks
+MAX_WRITTEN_ROWS = 8_000  # tfb checks all responses of a load that writes at most this many rows
+RECORDED_PER_CHECKED = 4  # the generator may record this many times more responses than tfb checks
 MAX_FILE_BYTES, MAX_SERVICE_FILE_BYTES = 16 << 20, 48 << 20
 DEFAULT_ROW_RATE = 50_000.0  # assumed rows per second until the server's rate has been measured
 # Assumed requests per second of a service. If the service is faster, the generator lowers the sampled share.
 DEFAULT_SERVICE_RATE = 2_000.0
-CACHE_SECONDS = 10.0  # maximum time for which a server may cache a row
+CACHE_SECONDS = 10.0  # a server may cache a row for this long
 
 
 def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
-    """Return how many responses to check, and which responses the generator records.
+    """Return how many responses to check, and how the generator samples the responses that it records.
 
     ``rate`` is the expected number of requests per second, or None if it is unknown.
     """
@@ -78,21 +78,23 @@ def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float |
 
 @dataclass(kw_only=True)
 class ProcessVerification:
-    """Data about a server process that verification keeps between trials."""
+    """Data that verification keeps between the trials of a server process."""
 
     before: DatabaseCounters | None = None  # counters before the server process started
-    # Database work required by all successful responses so far.
+    # Database work that all successful responses so far require.
     expected_work: ExpectedWork = field(default_factory=ExpectedWork)
-    # Rows that the server may have cached, with the epoch seconds until which it may keep them.
+    # Rows that the server may have cached. The first value is the time (epoch seconds) until which it may keep them.
     cached_rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)
-    age_pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)  # sum of ``count_age_pairs`` over trials
-    cache_unknown_until: float = 0.0  # epoch seconds until which the server may have cached rows that tfb does not know
+    # Sum of ``count_age_pairs`` over all trials.
+    age_pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)
+    # Until this time (epoch seconds), the server's cache may contain rows unknown to tfb.
+    cache_unknown_until: float = 0.0
     _tables: DatabaseTables | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def connect(self, database: DatabaseAddress) -> DatabaseTables:
-        """Return the connection to the database, which stays open between trials."""
-        with suppress(psycopg.Error):  # an external PostgreSQL server may close idle sessions
+        """Return the database connection, which stays open between trials. Reconnect if PostgreSQL has closed it."""
+        with suppress(psycopg.Error):  # an external PostgreSQL server may have closed the idle session
             if self._tables is not None:
                 self._tables.compare_clocks()
                 return self._tables
@@ -112,14 +114,14 @@ class ProcessVerification:
         self.cached_rows.append((time.time() + CACHE_SECONDS, rows))
 
     def recent_rows(self) -> frozenset[tuple[int, int]]:
-        """Return (id, number) pairs that a cache may still contain, even if the tables have changed."""
+        """Return the (id, number) pairs that the server's cache may still contain, even if the tables have changed."""
         self.cached_rows = [(until, rows) for until, rows in self.cached_rows if until > time.time()]
         return frozenset().union(*(rows for _, rows in self.cached_rows))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialContext:
-    """A load that is about to start, and the server that receives it."""
+    """A load that is about to start, and the server that will receive it."""
 
     server: Server
     test_type: TestType
@@ -138,7 +140,7 @@ class TrialVerification:
         self._process = process
         self._test_type, self._load = context.test_type, context.load
         implementation = context.server.implementation
-        # Some servers fill their cache only once, so the rows must be restored after a load that changes them.
+        # Some servers fill their cache only once. Their rows must be restored after a load in which tfb changes rows.
         self._has_cache = any(other.cached for other in implementation.test_types.values())
         self._extension = LOADS.get(self._test_type.checked_as)
         self._extension_state: object = None
@@ -193,11 +195,12 @@ class TrialVerification:
     def judge(
         self, *, good: int, failed: int, counts: RequestCounts | None, responses_file: Path | None
     ) -> TrialEvidence:
-        """Check the load. The result contains all checks that did not pass.
+        """Run the checks on the load. The result lists the checks that did not pass.
 
         ``good`` is the number of responses with a 2xx status, and ``failed`` is the number of other responses. Both
         include responses after the end of the load. Without ``counts`` or recorded responses, only database counts are
-        checked. Raises LoadError for an unknown format, or psycopg.Error if the connection was lost.
+        checked. Raises LoadError if the recorded responses have an unknown format, and psycopg.Error if the connection
+        was lost.
         """
         results: tuple[CheckResult, ...] = ()
         checked = 0
@@ -206,7 +209,7 @@ class TrialVerification:
                 responses_file, self.context.database, self._extension_state
             )
             results = run_checks(evidence)
-        elif counts and self._test_type.protocol == "websocket":  # the generator has compared every echo
+        elif counts and self._test_type.protocol == "websocket":  # the generator itself has compared every echo
             evidence = Evidence(
                 test_type=self._test_type.name,
                 rules=self.context.server.implementation.rules,
@@ -230,7 +233,7 @@ class TrialVerification:
         )
 
     def _evidence(self, counts: RequestCounts, responses_file: Path) -> Evidence:
-        """Return the evidence from a random sample of the recorded responses."""
+        """Return evidence with a random sample of the recorded responses."""
         with responses_file.open(encoding="utf-8") as file:
             lines = list(enumerate(file, 1))
         dice = random.Random(f"judged {self.context.seed}")
@@ -280,8 +283,8 @@ class TrialVerification:
             self._process.remember_rows(evidence.history)
 
     def _parse_response(self, line: str, location: str) -> Exchange:
-        """Parse a line of the file with recorded responses."""
-        # If the system clock was set during the load, the time of day is uncertain. Use the wider interval.
+        """Parse a line of the file in which the generator records responses."""
+        # The two offsets differ if the system clock was set during the load. Use the wider interval.
         min_offset, max_offset = sorted(self._clock_offsets)
         try:
             entry = json.loads(line)
@@ -309,6 +312,6 @@ class TrialVerification:
 
 
 def _clock_offset() -> float:
-    """Return the seconds to add to the generator's monotonic clock to get the time of day."""
-    # A delay between the two readings makes the offset smaller, so the largest of several offsets is the most exact.
+    """Return the number of seconds to add to the generator's monotonic clock to obtain epoch seconds."""
+    # A delay between the two readings reduces the offset, so the largest of several offsets is the most accurate.
     return max(time.time() - time.monotonic() for _ in range(5))

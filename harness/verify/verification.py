@@ -1,4 +1,4 @@
-"""Gathers the evidence for a test type of a running server, and runs every registered check on it."""
+"""Gathers the evidence for a test type of a running server, and runs all registered checks on it."""
 
 import random
 import time
@@ -30,14 +30,15 @@ from harness.verify.checks.verification_client import (
 )
 from harness.verify.database_tables import DatabaseTables, open_tables
 
-FRESH_CONNECTIONS = 24  # new connections, with two requests each, to find a single defective worker process
+FRESH_CONNECTIONS = 24  # new connections with two requests each, which find even a single defective worker process
 CHANGED_ROWS = HIGHEST_ID // 2  # number of rows that tfb changes after the server's first requests
-REQUESTS_BEFORE_CHANGE, REQUESTS_AFTER_CHANGE = 3, 30  # requests on each connection
+REQUESTS_BEFORE_CHANGE, REQUESTS_AFTER_CHANGE = 3, 30  # requests per connection
 PAGE_COUNTS = 40  # number of update requests for which tfb counts the pages that the SELECTs touch
-# Range of the random number of rows in these requests, because a server could recognise a fixed number.
+# These requests ask for a random number of rows in this range, because a server could recognise a fixed number.
 ROWS_PER_PAGE_COUNT = (6, 12)
-SNAPSHOTS_OF_UPDATES = 10  # number of update requests after which tfb takes a snapshot of the tables
-# tfb waits for counts, because PostgreSQL may count a statement only after the server has responded.
+SNAPSHOTS_OF_UPDATES = 10  # tfb takes a snapshot of the tables after each of this many update requests
+# PostgreSQL may count a statement only after the server has responded. tfb polls the counts with this time limit and
+# interval.
 MAX_COUNT_DELAY_SECONDS, COUNT_POLL_SECONDS = 0.3, 0.02
 
 # Requests with valid and invalid numbers of rows. ``count`` is the number of rows that a correct server returns.
@@ -46,17 +47,17 @@ COUNT_VARIANTS = (
         replace(case, count=clamp_parameter(f"={case.suffix}", 1, 500) or 1)
         for case in parameter_variants(1, 2, 500, 501)
     ),
-    QueryVariant(name="a number and more", suffix="5abc", count=1),
+    QueryVariant(name="digits and letters", suffix="5abc", count=1),
     QueryVariant(name="a plus sign", suffix="%2B5", count=1, alternative_count=5),
 )
 PLAIN = QueryVariant(name="plain")
 
-# Mean number of decimal digits of a uniform value from 1 to 10000.
+# Mean number of decimal digits in a uniformly drawn value from 1 to 10000.
 MEAN_DIGITS = sum(len(str(value)) for value in range(1, HIGHEST_ID + 1)) / HIGHEST_ID
 # Tolerance for the mean number of digits. The standard error is 0.35 / sqrt(number of values), and the shortest loads
-# have only a few dozen requests. The initial table's mean also differs from MEAN_DIGITS by up to 0.01.
+# contain only a few dozen requests. Also, the mean of the initial table differs from MEAN_DIGITS by up to 0.01.
 DIGITS_MARGIN = 0.25
-FRAMING_MARGIN = 1.0  # bytes; Content-Length or a chunk's size may have a digit more or less
+FRAMING_MARGIN = 1.0  # bytes; Content-Length or a chunk's size may be one digit longer or shorter
 
 
 def rows_variant(count: int) -> QueryVariant:
@@ -65,7 +66,7 @@ def rows_variant(count: int) -> QueryVariant:
 
 
 def run_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
-    """Run all checks that apply to the evidence, in the registry's order. Omit passes without enough evidence."""
+    """Run all applicable checks in the registry's order. Omit passes that rest on too little evidence."""
     results = ((check, check.run(evidence)) for check in CHECKS.values() if check.applies_to(evidence))
     return tuple(
         result for check, result in results if result.outcome is not Outcome.PASS or check.has_evidence(evidence)
@@ -75,11 +76,14 @@ def run_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
 def wait_for_statements(
     tables: DatabaseTables, before: StatementSnapshot, expected: ExpectedWork, rows: int
 ) -> Evidence:
-    """Return the statements since ``before``. Wait until the statements pass the checks, or until the time limit."""
+    """Return evidence with the statements since ``before``.
+
+    Wait until these statements pass the checks, or until a time limit.
+    """
     deadline = time.monotonic() + MAX_COUNT_DELAY_SECONDS
     while True:
         snapshot = take_snapshot(tables.connection)
-        # Statements in open transactions are not counted yet, unless their transactions were already open before.
+        # Statements in open transactions are not counted yet. Ignore transactions that were already open before.
         pending = ExpectedWork.in_open_transactions(snapshot.open_statements, rows)
         pending -= ExpectedWork.in_open_transactions(before.open_statements, rows)
         evidence = Evidence(
@@ -118,17 +122,17 @@ class EvidenceGatherer:
     def response_size(self, queries: int | None) -> tuple[float, float] | None:
         """Return bounds on the mean response size (bytes on the wire) of loads that request ``queries`` rows.
 
-        If no earlier request asked for this number of rows, send two. The size of rows varies with the number of
-        digits in their values. The bounds are therefore the measured size without these digits, plus the expected
-        number of digits, with a margin for chance. If a response has no rows, there is no margin.
+        If no earlier request asked for this number of rows, send two. A row's size depends on the number of digits in
+        its values. The bounds are therefore the measured size without digits, plus the expected number of digits, with
+        a margin for chance. There is no margin for responses without rows.
 
         Returns:
             The bounds, or None if the server does not respond or is a service.
         """
         if self._test_type.requests or self._test_type.draws_requests:
-            return None  # the sizes of the responses are unknown
+            return None  # response sizes are not predictable
         case = PLAIN if queries is None else rows_variant(queries)
-        # Exclude variants with responses of a different size, for example a page with an additional fortune.
+        # Exclude variants whose responses have a different size, for example a page with an additional fortune.
         good = [
             e for e in self.evidence.ok_exchanges if e.case == case or (case.suffix and e.case.suffix == case.suffix)
         ]
@@ -159,7 +163,7 @@ class EvidenceGatherer:
             evidence.history = build_history(tables.read_world())
 
     def _gather_after_change(self, tables: DatabaseTables) -> None:
-        """Change rows after the first requests on each connection, so that rows in the server's cache become stale."""
+        """Change rows after the first requests on each connection, so that rows in a cache become stale."""
         first = tables.read_world()
         with ExitStack() as stack:
             connections = [
@@ -176,7 +180,7 @@ class EvidenceGatherer:
             change = tables.change_rows(CHANGED_ROWS, random.Random())
             send_on_all(REQUESTS_AFTER_CHANGE)
         self.evidence.history = build_history(first, [change])
-        tables.restore_world(first)  # a server that fills its cache only once still returns the old rows
+        tables.restore_world(first)  # a server that fills its cache only once keeps returning the old rows
         tables.vacuum()
 
     def _gather_updates(self, tables: DatabaseTables | None, database: DatabaseAddress | None) -> None:
@@ -201,9 +205,12 @@ class EvidenceGatherer:
         add_snapshot()
 
     def _gather_pages_read(self, tables: DatabaseTables, database: DatabaseAddress) -> None:
-        """Record the pages that SELECTs touch and the pages of the returned rows, unless a row was returned before."""
+        """Record how many pages the SELECTs of update requests touch, and how many pages the returned rows need.
+
+        Skip requests that return a row for the second time.
+        """
         with tables.moved_rows(database) as pages_by_table, ReconnectingConnection(self._client) as connection:
-            # A session's first statements read additional pages, so every connection of a pool should be used first.
+            # A session's first statements read additional pages, so first use every connection of the server's pool.
             first = self._client.send_in_order([rows_variant(1)] * 100)
             self.evidence.exchanges += first
             returned = {identifier for exchange in first for identifier, _ in exchange.rows}
@@ -267,7 +274,7 @@ class EvidenceGatherer:
             evidence.all_statements = counted.all_statements
 
     def _responds(self) -> bool:
-        """Return whether to send more requests: every request had a response, and not every response was an error."""
+        """Return whether the server has responded to every request, and not always with an error."""
         exchanges = self.evidence.exchanges
         return all(exchange.response is not None for exchange in exchanges) and not (
             len(exchanges) >= MAX_FAILURES and always_fails(exchanges)

@@ -33,9 +33,9 @@ T = TypeVar("T")
 
 
 def retry_on_clock_jump(verify: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a verification function to run again if the system clock was set during the verification.
+    """Wrap a verification function so that it runs again if the system clock was set in the meantime.
 
-    Some checks compare responses with the time of day, so a correct server could fail when the clock is set.
+    Some checks compare responses with the time of day, so setting the clock could make a correct server fail.
     """
 
     @functools.wraps(verify)
@@ -46,35 +46,35 @@ def retry_on_clock_jump(verify: Callable[P, T]) -> Callable[P, T]:
             jump = wall_clock_offset(SYSTEM_CLOCK) - before
             if abs(jump) < CLOCK_JUMP_SECONDS:
                 return result
-            logger.warning("The system clock was set by %+.1f s during verification. Verifying again.", jump)
+            logger.warning("The system clock changed by %+.1f s during verification. Verifying again.", jump)
         return verify(*args, **kwargs)
 
     return verify_with_steady_clock
 
 
 class Verifier:
-    """A verifier that runs the checks in docs/requirements.md. It waits up to ``timeout`` seconds for each response."""
+    """A runner for the checks in docs/requirements.md. It waits up to ``timeout`` seconds for each response."""
 
     def __init__(self, timeout: float = wire.TIMEOUT_SECONDS) -> None:
         self._timeout = timeout
         self._processes: dict[DatabaseAddress, ProcessVerification] = {}
 
     def start_process(self, database: DatabaseAddress) -> None:
-        """Record the database's counters. Call this before a server process starts."""
+        """Record the database's counters. Call this method before a server process starts."""
         self._processes.pop(database, ProcessVerification()).close()
         if database != NO_DATABASE:
             self._processes[database] = ProcessVerification(before=read_counters(database))
 
     @retry_on_clock_jump
     def verify_http(self, server: Server, *, process: int, thorough: bool) -> VerificationRecord:
-        """Verify the server's use of HTTP once for all test types. Return the verdict for ``WHOLE_SERVER``."""
+        """Verify how the server uses HTTP, once for all test types. Return the verdict for ``WHOLE_SERVER``."""
         started_at = time.monotonic()
-        # Prefer json and plaintext, whose responses are cheap, constant and different from each other.
+        # Prefer json and plaintext, because their responses are cheap, constant and different from each other.
         urls, test_types = server.implementation.urls, list(server.implementation.test_types.values())
         constant = [test_type for test_type in test_types if test_type.response_shape in ("message", "greeting")]
         targets = [test_type.target(urls[test_type.name]) for test_type in (constant or test_types)[:2]]
         evidence = Evidence(test_type=WHOLE_SERVER, thorough=thorough, rules=server.implementation.rules)
-        # Skip services, because they must receive only the requests that they declare.
+        # Skip services, because tfb must send them only declared requests.
         if not any(test_type.requests for test_type in test_types):
             client = Client(server.endpoint, test_types[0], targets[0], self._timeout)
             evidence.exchanges = client.send_in_order([PLAIN])
@@ -98,7 +98,7 @@ class Verifier:
         thorough: bool,
         loads: Sequence[Load],
     ) -> VerificationRecord:
-        """Verify a test type, and determine the response size for each of the given loads."""
+        """Verify a test type, and determine bounds on the response size for each of the given loads."""
         started_at = time.monotonic()
         gatherer = self._gather(server, test_type, database, thorough=thorough)
         query_counts = sorted({load.queries for load in loads}, key=lambda queries: queries or 0) or [None]
@@ -116,7 +116,7 @@ class Verifier:
                 server=server, test_type=test_type, timeout=self._timeout, thorough=thorough, database=database
             )
         )
-        # A cache that is refreshed periodically may still contain old rows.
+        # A periodically refreshed cache may still contain old rows.
         if database and any(other.cached for other in server.implementation.test_types.values()):
             process = self._processes.setdefault(database, ProcessVerification())
             if test_type.cached:
@@ -126,7 +126,7 @@ class Verifier:
         return gatherer
 
     def verify_trial(self, context: TrialContext) -> TrialVerification:
-        """Return a context manager that gathers evidence during a load."""
+        """Return a context manager that gathers evidence during the load of a trial."""
         process = self._processes.setdefault(context.database, ProcessVerification())
         return TrialVerification(context=context, process=process)
 
@@ -137,11 +137,12 @@ class Verifier:
         """Briefly verify a test type after a load, including the tables if the test type updates them."""
         if test_type.writes_database and test_type.has_rows:
             with open_tables(database) as tables:
-                tables.wait_until_idle()  # wrk does not wait for the last requests, which the server may still process
+                # The server may still be processing wrk's last requests, because wrk does not wait for them.
+                tables.wait_until_idle()
         return run_checks(self._gather(server, test_type, database, thorough=False).evidence)
 
     def end_process(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """Check a server process's changes to the database. Call this after the process has stopped."""
+        """Check which changes a server process made to the database. Call this method after the process has stopped."""
         process = self._processes.pop(database, ProcessVerification())
         process.close()
         if process.before is None:
@@ -166,7 +167,7 @@ def _probe_connection_limits(client: Client) -> list[Exchange]:
 
 
 def _send_until_date_changes(client: Client, earlier: Sequence[Exchange]) -> list[Exchange]:
-    """Send requests until the Date header differs from the first exchange's, up to a time limit of a few seconds."""
+    """Send requests until the Date header differs from that of the first exchange, or until a time limit."""
     exchanges = [earlier[-1]]
     first_date, deadline = earlier[0].header("date"), time.monotonic() + DATE_BEHIND_SECONDS
     while first_date and exchanges[-1].header("date") == first_date and time.monotonic() < deadline:

@@ -1,7 +1,8 @@
-"""A strict HTTP/1.1 client on a raw socket, which accounts for every byte of a response and can send any request.
+"""A strict HTTP/1.1 client on a raw socket, which accounts for every byte of a response and can send any bytes.
 
-HTTP libraries repair, hide or reject violations that verification must detect: a body longer than Content-Length, a
-second response in the same segment, or a header line without a colon. Grammar and framing follow RFC 9112.
+HTTP libraries repair, hide or reject violations that verification must detect. Examples are a body longer than
+Content-Length, a second response in the same segment, and a header line without a colon. The client parses grammar and
+framing as specified in RFC 9112.
 """
 
 import re
@@ -15,16 +16,16 @@ from typing import Literal
 
 from harness.runtime import Endpoint
 
-# TechEmpower's time limit from a request to the last byte of its response, for verification and load.
+# TechEmpower's time limit in seconds, from a request to the last byte of its response. It also applies to loads.
 TIMEOUT_SECONDS = 8
 
-# These limits far exceed the size of any correct response. The client stops reading larger responses.
-MAX_BODY_BYTES = 1024 * 1024  # 500 rows take 20 kB, and a fortunes page 1.5 kB
+# These limits far exceed the size of any correct response. The client stops reading at a limit.
+MAX_BODY_BYTES = 1024 * 1024  # 500 rows take 20 kB, and a fortunes page takes 1.5 kB
 MAX_HEAD_BYTES = 256 * 1024  # bytes of the status line and the header section
 MAX_LINE_BYTES = 8 * 1024  # bytes of a chunk's size line, or of a trailer line
 MAX_INTERIM_RESPONSES = 8  # maximum number of 1xx responses before the final response
 MAX_SERVICE_BODY_BYTES = 16 * 1024 * 1024  # maximum size of a service's responses
-MAX_UNSOLICITED_BYTES = 64 * 1024  # unsolicited bytes beyond this limit are discarded
+MAX_UNSOLICITED_BYTES = 64 * 1024  # further unsolicited bytes are discarded
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?\Z")
 _HEADER_LINE = re.compile(
@@ -37,7 +38,7 @@ Framing = Literal["content-length", "chunked", "close", "none", "unknown"]
 
 
 class WireError(Exception):
-    """A failed connection, or a response that violates HTTP/1.1. ``kind`` classifies the problem."""
+    """A failed connection, or a response that violates HTTP/1.1. ``kind`` is the type of failure."""
 
     def __init__(self, kind: Literal["refused", "closed", "silent", "short", "grammar"], message: str) -> None:
         super().__init__(message)
@@ -46,7 +47,7 @@ class WireError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response: the headers in order, the body without framing, and the size on the wire."""
+    """A response: its headers in order, its body without framing, and its size on the wire."""
 
     status: int
     reason: str
@@ -54,7 +55,7 @@ class Response:
     body: bytes
     size: int  # total number of bytes on the wire: head, framing and body
     framing: Framing
-    violations: tuple[str, ...] = ()  # violations of the grammar that do not prevent parsing
+    violations: tuple[str, ...] = ()  # grammar violations that do not prevent parsing
 
     def get_all(self, name: str) -> list[str]:
         """Return all values of a header in order, given the lower-case name."""
@@ -66,7 +67,7 @@ class Response:
 
 
 class Connection:
-    """A connection to a server. It is not thread-safe."""
+    """A connection to a server. This class is not thread-safe."""
 
     def __init__(
         self, endpoint: Endpoint, timeout: float = TIMEOUT_SECONDS, *, max_body_bytes: int = MAX_BODY_BYTES
@@ -85,7 +86,7 @@ class Connection:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """Send bytes, in a single segment if possible. Raises WireError."""
+        """Send bytes, in a single segment if possible. Raises WireError if the server closes or stops reading."""
         try:
             self._socket.sendall(data)
         except TimeoutError as error:
@@ -94,7 +95,7 @@ class Connection:
             raise WireError("closed", f"the server closed the connection during the request: {error}") from error
 
     def receive(self, method: str = "GET") -> Response:
-        """Read the next response completely and return it. Raises WireError."""
+        """Read the next response completely and return it. Raises WireError if it is incomplete or malformed."""
         deadline = time.monotonic() + self.timeout
         for _ in range(MAX_INTERIM_RESPONSES + 1):
             head = self._head(deadline)
@@ -117,10 +118,10 @@ class Connection:
 
     def read_unsolicited(self) -> bytes:
         """Return bytes that the server has sent without a request."""
-        # Limit the time, because a readable TLS connection may have received only session tickets and no data.
+        # Read with a time limit, because a readable TLS connection may contain only session tickets, and no data.
         if not self._ended and (self._pending() or select.select([self._socket], [], [], 0.0)[0]):
             with suppress(WireError):
-                self._fill(time.monotonic() + 0.01)  # read only bytes that have arrived
+                self._fill(time.monotonic() + 0.01)  # reads only bytes that have already arrived
         return bytes(self._buffer[:MAX_UNSOLICITED_BYTES])
 
     def wait_for_close(self, wait: float) -> bool:
@@ -141,7 +142,10 @@ class Connection:
     # ---- reading -----------------------------------------------------------------------------------------------------
 
     def _fill(self, deadline: float) -> bool:
-        """Read some bytes into the buffer. Return False at the end of the stream. Raises WireError at the deadline."""
+        """Read some bytes into the buffer. Return False at the end of the stream.
+
+        Raises WireError if no bytes arrive before the deadline.
+        """
         remaining = deadline - time.monotonic()
         if remaining <= 0 and self._buffer:
             raise WireError("silent", f"the response is incomplete after {self.timeout:g} s")
@@ -159,7 +163,7 @@ class Connection:
         return True
 
     def _head(self, deadline: float) -> Response:
-        """Read the head of a response, which may arrive in any number of segments."""
+        """Read the head of a response, which may be spread over several segments."""
         while True:
             end = self._buffer.find(b"\r\n\r\n")
             size = len(self._buffer) if end < 0 else end + 4
@@ -180,7 +184,7 @@ class Connection:
                 raise WireError("closed", "the server closed the connection without a response")
 
     def _fill_body(self, deadline: float, expectation: str) -> None:
-        """Read some bytes of a body. If none arrive, raise a WireError whose message starts with ``expectation``."""
+        """Read more bytes of a body. If none arrive, raise a WireError whose message starts with ``expectation``."""
         try:
             more = self._fill(deadline)
         except WireError as error:
@@ -196,7 +200,7 @@ class Connection:
         return data
 
     def _take(self, count: int, deadline: float, expectation: str, before: int = 0) -> bytes:
-        """Return the next ``count`` bytes of a body. ``before`` bytes of the same body were read earlier."""
+        """Return the next ``count`` bytes of a body, of which ``before`` bytes have already been read."""
         if before + count > self._max_body_bytes:
             raise WireError("grammar", f"{expectation}, which exceeds the limit of {self._max_body_bytes >> 20} MiB")
         while len(self._buffer) < count:
@@ -244,7 +248,7 @@ class Connection:
 
 
 def _parse_head(data: bytes) -> Response:
-    """Parse the head of a response, without the empty line that ends it."""
+    """Parse the head of a response, without the empty line at its end."""
     status_line, *header_lines = data.split(b"\r\n")
     match = _STATUS_LINE.match(status_line)
     if not match:

@@ -15,7 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-TURNS = 300  # number of measured round trips
+TURNS = 300  # number of round trips to measure
 SECONDS = 1.0  # duration of the throughput measurement, in seconds
 BLOCK = bytes(1 << 18)
 

@@ -1,4 +1,4 @@
-"""Meters a container on another machine: for each line on standard input, prints a reading as a line of JSON.
+"""Meters a container on another machine: for each line on standard input, prints one reading as a JSON line.
 
     meter.py PID PORT     meters the container whose first process is PID, and the connections to PORT
 
@@ -25,7 +25,7 @@ def steal() -> list[int]:
 
 
 def main() -> None:
-    """Print a reading for each line of input."""
+    """Print one reading for each input line."""
     pid, port = int(sys.argv[1]), int(sys.argv[2])
     try:
         group, sockets = CgroupMeter(pid), SocketMeter(port, served=True) if port else None

@@ -7,14 +7,14 @@ import java.util.Locale;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * Measures the cost of platform and virtual threads; prints a JSON object in SI units.
+ * Measures the cost of platform and virtual threads, and prints it as a JSON object in SI units.
  *
  * <p>All threads exist at the same time. Each measurement runs in a new JVM, because the first thousand threads also
  * pay for class loading and arena allocation.
  */
 public final class Threads {
 
-  /** Number of started threads, seconds until all were running, and added resident bytes. */
+  /** Number of started threads, seconds until all were running, and growth of the resident set in bytes. */
   record Cost(int started, double seconds, long bytes) {}
 
   private Threads() {}
@@ -61,7 +61,7 @@ public final class Threads {
           }
         };
     Thread.Builder builder = virtual ? Thread.ofVirtual() : Thread.ofPlatform().daemon();
-    List<Thread> threads = new ArrayList<>(number); // unreferenced virtual threads may be garbage-collected
+    List<Thread> threads = new ArrayList<>(number); // keeps virtual threads from being garbage-collected
     long before = residentBytes();
     long began = System.nanoTime();
     try {
@@ -70,7 +70,7 @@ public final class Threads {
       }
       running.await();
     } catch (OutOfMemoryError refused) {
-      // The machine permits no more threads, so threads.size() is the result.
+      // The machine allows no more threads, so report how many were started.
     }
     double seconds = (System.nanoTime() - began) / 1e9;
     return new Cost(threads.size(), seconds, residentBytes() - before);

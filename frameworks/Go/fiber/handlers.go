@@ -43,7 +43,7 @@ func newApp(h *handlers) *fiber.App {
 	return app
 }
 
-// closeOnRequest closes the connection if the client asks for it. fasthttp recognises "close" only in lower case.
+// closeOnRequest honours "Connection: close" in any letter case. fasthttp recognises only lower case.
 func closeOnRequest(c fiber.Ctx) error {
 	if strings.EqualFold(c.Get(fiber.HeaderConnection), "close") {
 		c.RequestCtx().SetConnectionClose()
@@ -51,7 +51,8 @@ func closeOnRequest(c fiber.Ctx) error {
 	return c.Next()
 }
 
-// respond sends the status of Fiber's own errors, and 503 for all other errors, such as database failures.
+// respond is the error handler. Fiber's own errors keep their status; all others, such as database failures, become
+// 503.
 func respond(c fiber.Ctx, err error) error {
 	status := fiber.StatusServiceUnavailable
 	var known *fiber.Error
@@ -101,7 +102,7 @@ func (h *handlers) cachedQueries(c fiber.Ctx) error {
 	return c.JSON(worlds)
 }
 
-// updates reads each row, changes it and writes it.
+// updates reads random rows, gives each a new number and writes them back.
 func (h *handlers) updates(c fiber.Ctx) error {
 	ctx, cancel := patient()
 	defer cancel()
@@ -148,7 +149,7 @@ func (h *handlers) fanOut(c fiber.Ctx) error {
 	return c.JSON(fiber.Map{"calls": calls, "sum": sum})
 }
 
-// count returns the number of rows that a request asks for.
+// count returns the requested number of rows, clamped to 1..500.
 func count(c fiber.Ctx, parameter string) int {
 	return clamped(c.Query(parameter), 1, maxQueries, 1)
 }

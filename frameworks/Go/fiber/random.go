@@ -14,16 +14,17 @@ const (
 
 var integer = regexp.MustCompile(`^-?[0-9]+$`)
 
-// clamped returns a parameter as an integer within low..high, or the default "otherwise" if it is not an integer.
+// clamped parses an integer parameter and clamps it to low..high. If parameter is not an integer, clamped returns the
+// default (otherwise).
 func clamped(parameter string, low, high, otherwise int) int {
 	if !integer.MatchString(parameter) { // strconv.Atoi would also accept "+5"
 		return otherwise
 	}
-	number, _ := strconv.Atoi(parameter) // beyond 64 bits, Atoi returns the nearest limit
+	number, _ := strconv.Atoi(parameter) // on overflow, Atoi returns the nearest int
 	return min(max(number, low), high)
 }
 
-// randomRow returns an integer, uniform over 1..10000, for use as an id or a number.
+// randomRow returns a uniformly distributed integer from 1 to 10000, for use as an id or a random number.
 func randomRow() int32 { return rand.Int32N(rows) + 1 }
 
 func randomRows(count int) []int32 {
@@ -48,7 +49,7 @@ func distinctIDs(count int) []int32 {
 	return ids
 }
 
-// otherNumber returns a number that is uniform over 1..10000 except old, so every write changes the row.
+// otherNumber returns a random number from 1 to 10000 that differs from old, so every update changes its row.
 func otherNumber(old int32) int32 {
 	drawn := rand.Int32N(rows-1) + 1
 	if drawn < old {

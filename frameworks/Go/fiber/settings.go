@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// settings holds the values of environment variables.
+// settings holds the configuration, which is read from environment variables.
 type settings struct {
 	address  string // address to listen on
-	database string // a PostgreSQL URL
+	database string // PostgreSQL connection URL
 	upstream string // URL that /fan-out calls; empty if not set
 }
 

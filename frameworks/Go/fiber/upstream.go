@@ -24,12 +24,12 @@ type upstream struct {
 
 func newUpstream(url string) *upstream {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	// The default keeps two idle connections per host, so almost every concurrent call would open a connection.
+	// By default, only two idle connections per host are kept, so most concurrent calls would open a new one.
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 1<<14
 	return &upstream{url: url, client: &http.Client{Transport: transport, Timeout: 10 * time.Second}}
 }
 
-// sum makes the calls concurrently and adds up their results.
+// sum calls the upstream concurrently and returns the sum of the results.
 func (u *upstream) sum(ctx context.Context, calls int) (int64, error) {
 	if u.url == "" {
 		return 0, errNoUpstream
@@ -58,7 +58,7 @@ func (u *upstream) value(ctx context.Context) (int64, error) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("the upstream answered %s", response.Status)
+		return 0, fmt.Errorf("the upstream responded with %s", response.Status)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, 64))
 	if err != nil {

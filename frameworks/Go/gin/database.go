@@ -18,10 +18,10 @@ const (
 	updateWorlds   = "UPDATE world SET randomnumber = new.randomnumber " +
 		"FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id"
 
-	worldStatement = "world" // prepared by name, because the pipeline below bypasses pgx's statement cache
+	worldStatement = "world" // prepared explicitly, because pipelines bypass pgx's statement cache
 
 	connectionsPerCPU = 4
-	patience          = 5 * time.Second // time limit for obtaining a connection and a result; on timeout, respond with 503
+	patience          = 5 * time.Second // limit on a request's database work, including the wait for a connection
 )
 
 type world struct {
@@ -34,7 +34,7 @@ type fortune struct {
 	Message string
 }
 
-// database is a connection pool. It connects when first queried, and replaces lost connections.
+// database is a connection pool. It opens connections on demand and replaces lost ones.
 type database struct{ pool *pgxpool.Pool }
 
 func newDatabase(url string) (*database, error) {
@@ -56,8 +56,8 @@ func newDatabase(url string) (*database, error) {
 
 func (d *database) close() { d.pool.Close() }
 
-// patient returns a context for one request's queries. The request's own context must not be used: pgx closes the
-// connection of a cancelled query, so every client that disconnects would cost a pooled connection.
+// patient returns a context for one request's queries. It does not derive from the request's context: pgx closes the
+// connection of a cancelled query, so every client that disconnected would cost a pooled connection.
 func patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), patience)
 }
@@ -68,8 +68,8 @@ func (d *database) world(ctx context.Context, id int32) (world, error) {
 	return w, err
 }
 
-// worlds reads each row with a separate SELECT. The queries are sent together, each with a separate Sync, so no query
-// waits for earlier results (pgx.Batch would send a single Sync).
+// worlds reads each row with a separate SELECT. The SELECTs are pipelined, each followed by its own Sync. (pgx.Batch
+// would send a single Sync for all of them.)
 func (d *database) worlds(ctx context.Context, ids []int32) ([]world, error) {
 	connection, err := d.pool.Acquire(ctx)
 	if err != nil {
@@ -113,13 +113,13 @@ func readWorlds(pipeline *pgconn.Pipeline, types *pgtype.Map, ids []int32) ([]wo
 		case *pgconn.PipelineSync:
 			synced++
 		default:
-			return nil, fmt.Errorf("unexpected answer to a SELECT: %T", result)
+			return nil, fmt.Errorf("unexpected response to a SELECT: %T", result)
 		}
 	}
 	return worlds, nil
 }
 
-// update writes all numbers in one statement, which locks rows in the order of their ids.
+// update writes all rows with a single statement, which locks them in the given order.
 func (d *database) update(ctx context.Context, worlds []world) error {
 	ids, numbers := make([]int32, len(worlds)), make([]int32, len(worlds))
 	for i, w := range worlds {

@@ -46,7 +46,7 @@ func newRouter(h *handlers) http.Handler {
 	return router
 }
 
-// serverHeader adds the Server header, because net/http adds only Date.
+// serverHeader adds the Server header, which net/http does not set.
 func serverHeader(c *gin.Context) {
 	c.Header("Server", "Gin")
 }
@@ -92,7 +92,7 @@ func (h *handlers) cachedQueries(c *gin.Context) {
 	c.JSON(http.StatusOK, worlds)
 }
 
-// updates reads each row, changes it and writes it.
+// updates reads random rows, gives each a new number and writes them back.
 func (h *handlers) updates(c *gin.Context) {
 	ctx, cancel := patient()
 	defer cancel()
@@ -143,12 +143,12 @@ func (h *handlers) fanOut(c *gin.Context) {
 	c.JSON(http.StatusOK, gin.H{"calls": calls, "sum": sum})
 }
 
-// count returns the number of rows that a request asks for.
+// count returns the requested number of rows, clamped to 1..500.
 func count(c *gin.Context, parameter string) int {
 	return clamped(c.Query(parameter), 1, maxQueries, 1)
 }
 
-// unavailable responds with 503 and logs the reason at most once per second.
+// unavailable responds with 503 and logs the error, at most once per second.
 func unavailable(c *gin.Context, err error) {
 	outages.report(err)
 	c.AbortWithStatus(http.StatusServiceUnavailable)

@@ -1,4 +1,4 @@
-// Serves the benchmark's tests with Gin.
+// Command gin implements the benchmark's test types with Gin.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// grace is the time limit for requests in progress after a stop signal.
+// grace is how long a stopping server waits for requests in progress.
 const grace = 3 * time.Second
 
 func main() {

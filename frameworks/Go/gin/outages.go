@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// outageLog logs at most once per second why requests fail with 503.
+// outageLog logs the cause of 503 responses, at most once per second.
 type outageLog struct{ last atomic.Int64 }
 
 var outages outageLog

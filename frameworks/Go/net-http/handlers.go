@@ -23,8 +23,8 @@ type handlers struct {
 	database *database
 	cache    *cachedWorlds
 	upstream *upstream
-	items    []item // data set of /json/{count}; nil if not set
-	folder   string // folder of /static/; empty if not set
+	items    []item // data set for /json/{count}; nil if not configured
+	folder   string // folder served under /static/; empty if not set
 }
 
 type message struct {
@@ -72,7 +72,7 @@ func (h *handlers) cachedQueries(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, worlds)
 }
 
-// updates reads each row, changes it and writes it.
+// updates reads random rows, gives each a new number and writes them back.
 func (h *handlers) updates(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := patient()
 	defer cancel()
@@ -102,7 +102,7 @@ func (h *handlers) fortunes(w http.ResponseWriter, _ *http.Request) {
 	slices.SortFunc(fortunes, func(a, b fortune) int { return strings.Compare(a.Message, b.Message) })
 	var page bytes.Buffer
 	if err := fortunesPage.Execute(&page, fortunes); err != nil {
-		log.Printf("the page of the fortunes: %v", err)
+		log.Printf("cannot render the fortunes page: %v", err)
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
 	}
@@ -132,7 +132,7 @@ func (h *handlers) fanOut(w http.ResponseWriter, r *http.Request) {
 	}{calls, sum})
 }
 
-// count returns the number of rows that a request asks for.
+// count returns the requested number of rows, clamped to 1..500.
 func count(r *http.Request, parameter string) int {
 	return clamped(r.URL.Query().Get(parameter), 1, maxQueries, 1)
 }
@@ -153,10 +153,10 @@ func writeJSON(w http.ResponseWriter, value any) {
 func write(w http.ResponseWriter, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) // ignore clients that have disconnected
+	_, _ = w.Write(body) // fails only if the client has disconnected
 }
 
-// unavailable responds with 503 and logs the reason at most once per second.
+// unavailable responds with 503 and logs the error, at most once per second.
 func unavailable(w http.ResponseWriter, err error) {
 	outages.report(err)
 	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)

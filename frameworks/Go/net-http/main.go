@@ -1,4 +1,5 @@
-// Serves the benchmark's tests with net/http, and with the router of the standard library or of chi.
+// Command net-http implements the benchmark's test types with net/http and a choice of router: the standard library's
+// or chi.
 package main
 
 import (
@@ -12,7 +13,7 @@ import (
 	"time"
 )
 
-// grace is the time limit for requests in progress after a stop signal.
+// grace is how long a stopping server waits for requests in progress.
 const grace = 3 * time.Second
 
 func main() {

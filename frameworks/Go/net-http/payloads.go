@@ -16,7 +16,7 @@ type rating struct {
 	Count int `json:"count"`
 }
 
-// item is an item of the data set.
+// item is an entry in the data set for /json/{count}.
 type item struct {
 	ID       int      `json:"id"`
 	Name     string   `json:"name"`
@@ -38,7 +38,7 @@ type itemsPage struct {
 	Count int             `json:"count"`
 }
 
-// readItems reads the data set, a JSON array. Without a file, there are no items.
+// readItems reads the data set, a JSON array of items. It returns nil if file is empty.
 func readItems(file string) ([]item, error) {
 	if file == "" {
 		return nil, nil
@@ -51,7 +51,8 @@ func readItems(file string) ([]item, error) {
 	return items, json.Unmarshal(text, &items)
 }
 
-// itemsHandler returns the first items, each with total = price x quantity x m, compressed if the client accepts it.
+// itemsHandler responds with the first count items, each with total = price x quantity x m. The response is compressed
+// if the client accepts that.
 func itemsHandler(items []item) http.Handler {
 	return gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if items == nil {
@@ -68,7 +69,7 @@ func itemsHandler(items []item) http.Handler {
 	}))
 }
 
-// upload returns the number of bytes in the body, which is not kept.
+// upload discards the request body and responds with its length in bytes.
 func upload(w http.ResponseWriter, r *http.Request) {
 	bytes, err := io.Copy(io.Discard, r.Body)
 	if err != nil {
@@ -79,7 +80,7 @@ func upload(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, strconv.FormatInt(bytes, 10))
 }
 
-// staticFiles serves the files of a folder.
+// staticFiles serves the files in folder under /static/.
 func staticFiles(folder string) http.Handler {
 	return http.StripPrefix("/static/", http.FileServer(http.Dir(folder)))
 }

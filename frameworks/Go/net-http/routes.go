@@ -7,7 +7,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 )
 
-// paths returns the handler of each path, for both routers.
+// paths returns the GET handlers by path, for both routers.
 func (h *handlers) paths() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"/json":           h.json,
@@ -45,7 +45,7 @@ func chiRoutes(h *handlers) http.Handler {
 	return router
 }
 
-// named adds the Server header, because net/http adds only Date.
+// named adds the Server header, which net/http does not set.
 func named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "Go")

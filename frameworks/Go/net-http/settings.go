@@ -6,16 +6,16 @@ import (
 	"os"
 )
 
-// settings holds the values of environment variables.
+// settings holds the configuration, which is read from environment variables.
 type settings struct {
 	address  string // address to listen on
-	database string // a PostgreSQL URL
+	database string // PostgreSQL connection URL
 	upstream string // URL that /fan-out calls; empty if not set
-	dataset  string // file with the items of /json/{count}; empty if not set
-	folder   string // folder of /static/; empty if not set
+	dataset  string // data set file for /json/{count}; empty if not set
+	folder   string // folder served under /static/; empty if not set
 	https    string // address for HTTPS; empty if not set
-	cert     string // PEM files for HTTPS
-	key      string
+	cert     string // PEM file with the HTTPS certificate
+	key      string // PEM file with the certificate's private key
 }
 
 func settingsFromEnvironment() settings {

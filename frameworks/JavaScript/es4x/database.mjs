@@ -18,20 +18,20 @@ const options = new PgConnectOptions()
   .setPipeliningLimit(PIPELINING_LIMIT);
 
 const SELECT_WORLD = 'SELECT id, randomnumber FROM world WHERE id = $1';
-// Reads a copy of the table that is never updated, so its rows may be cached.
+// "World" is a copy of the table `world` that is never updated, so its rows can be cached.
 const SELECT_CACHEABLE = 'SELECT id, randomnumber FROM "World" WHERE id = $1';
 const SELECT_FORTUNES = 'SELECT id, message FROM fortune';
 const UPDATE_WORLDS =
   'UPDATE world SET randomnumber = new.randomnumber ' +
   'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id';
 
-/** The `error` of callbacks while there is no connection. */
+/** The error passed to callbacks while the database is disconnected. */
 const UNREACHABLE = 'no connection to the database';
 
 export class Database {
   #statements = null;
 
-  /** Connects. After a failure, retries in the background, because json and plaintext need no database. */
+  /** Connects. If that fails, retries in the background, so json and plaintext work without a database. */
   connect(done) {
     PgConnection.connect(vertx, options, (connected) => {
       if (connected.succeeded()) {
@@ -44,13 +44,13 @@ export class Database {
     });
   }
 
-  /** Calls `done(error, worlds)` once with the worlds of `ids`, each read with a separate SELECT. */
+  /** Calls `done(error, worlds)` once with the worlds for `ids`, each read with a separate SELECT. */
   worlds(ids, done) {
     if (!this.#statements) return done(UNREACHABLE);
     this.#select(this.#statements.selectWorld, ids, done);
   }
 
-  /** Like `worlds`, but reads the table that is never updated. */
+  /** Like `worlds`, but reads from the table that is never updated. */
   cacheableWorlds(ids, done) {
     if (!this.#statements) return done(UNREACHABLE);
     this.#select(this.#statements.selectCacheable, ids, done);
@@ -60,7 +60,7 @@ export class Database {
     const worlds = [];
     let missing = ids.length;
     let failure = null;
-    // One callback suffices, because a connection returns results in the order of queries.
+    // Results arrive in query order, so pushing them keeps the worlds in the order of `ids`.
     const collect = (selected) => {
       if (selected.succeeded() && selected.result().size() > 0) {
         const row = selected.result().iterator().next();
@@ -84,7 +84,7 @@ export class Database {
     });
   }
 
-  /** Writes all worlds' `randomNumber` in one statement, then calls `done(error)`. */
+  /** Stores the `randomNumber` of all worlds in one statement, then calls `done(error)`. */
   update(worlds, done) {
     if (!this.#statements) return done(UNREACHABLE);
     const parameters = Tuple.tuple()

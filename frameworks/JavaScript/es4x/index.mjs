@@ -1,4 +1,4 @@
-// The main verticle. It checks that JavaScript is compiled, then deploys one server per usable CPU.
+// The main verticle. It checks that Graal compiles JavaScript, then deploys one server per usable CPU.
 import { requireOptimisingCompiler } from './runtime.mjs';
 
 const DeploymentOptions = Java.type('io.vertx.core.DeploymentOptions');

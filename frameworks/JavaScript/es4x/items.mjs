@@ -1,6 +1,6 @@
-// The items of the data set, with totals.
+// Reads the data set and adds totals to its items.
 
-/** Returns the items in the file that DATASET names, or null without the variable. */
+/** Returns the items in the file $DATASET, or null if the variable is not set. */
 export function readItems() {
   return process.env.DATASET ? JSON.parse(String(vertx.fileSystem().readFileBlocking(process.env.DATASET))) : null;
 }

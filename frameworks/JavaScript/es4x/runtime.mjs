@@ -1,19 +1,19 @@
-// Checks that Graal's optimizing compiler compiles JavaScript. Otherwise, the slow interpreter would run it.
+// Checks that Graal's optimizing compiler works. Without it, JavaScript would run in the slow interpreter.
 
 const ByteArrayOutputStream = Java.type('java.io.ByteArrayOutputStream');
 const Context = Java.type('org.graalvm.polyglot.Context');
 const Engine = Java.type('org.graalvm.polyglot.Engine');
 
-// Number of calls of the probe function: ten times the threshold of the last compiler tier.
+// Calls to the probe function: ten times as many as the last compiler tier needs before it compiles a function.
 const PROBE_CALLS = 100_000;
 
-/** Returns the runtime's name. @throws {Error} if JavaScript would only be interpreted. */
+/** Returns the runtime's name and version. @throws {Error} if JavaScript would only be interpreted. */
 export function requireOptimisingCompiler() {
   const name = runtimeName();
   if (!Graal.isGraalRuntime()) {
     throw new Error(`JavaScript would only be interpreted (the Truffle runtime is "${name}")`);
   }
-  // The name proves nothing, because it is the same even if compiler and JDK do not match and every compilation fails.
+  // A Graal runtime is not enough: if the compiler does not match the JDK, every compilation fails.
   const log = compilationLog();
   if (log.includes('opt failed') || !/opt done.*\|Tier 2\|/.test(log)) {
     throw new Error(`Graal's compiler doesn't work (${name}): ${log || 'nothing was compiled'}`);
@@ -30,7 +30,7 @@ function runtimeName() {
   }
 }
 
-/** Returns the log of a separate engine that calls a function until the last compiler tier should compile it. */
+/** Calls a function in a separate engine until the last compiler tier should compile it. Returns the compiler log. */
 function compilationLog() {
   const log = new ByteArrayOutputStream();
   const engine = Engine.newBuilder('js')

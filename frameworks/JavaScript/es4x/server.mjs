@@ -1,4 +1,4 @@
-// The server of a verticle instance, which has its own event loop: the tests' routes and the common response headers.
+// The HTTP server of one verticle instance, with a route for each test. Each instance has its own event loop.
 import { Eta } from './node_modules/eta/dist/core.js';
 
 import { WorldCache } from './cache.mjs';
@@ -23,8 +23,8 @@ const PORT = Number(process.env.PORT || 8080);
 const HTTPS_PORT = Number(process.env.HTTPS_PORT || 0);
 
 const BACKLOG = 4096;
-const FILE_MS = 500; // how long the size and the time of a file may be outdated
-const PATIENCE_MS = 3000; // time limit for a database that does not respond
+const FILE_MS = 500; // how long a file's size and modification time are cached
+const PATIENCE_MS = 3000; // how long to wait for the database before listening without it
 const MAX_DELAY_MS = 1000;
 const MAX_CALLS = 100;
 
@@ -117,7 +117,7 @@ get('/json/:count').handler((ctx) => {
   send(ctx, APPLICATION_JSON, JSON.stringify(withTotals(items, count, m)));
 });
 
-// Counts the bytes while they arrive.
+// Counts the bytes as they arrive instead of buffering the body.
 router.post('/upload').handler((ctx) => {
   let bytes = 0;
   ctx
@@ -131,7 +131,7 @@ router.post('/upload').handler((ctx) => {
 if (process.env.STATIC_DIR) {
   get('/static/*')
     .handler((ctx) => {
-      // Without Content-Encoding, Vert.x would compress the file for each response.
+      // Without Content-Encoding, Vert.x would compress the file again for each response.
       ctx.response().headers().add(SERVER, ES4X).add(DATE, date).add(CONTENT_ENCODING, IDENTITY);
       ctx.next();
     })
@@ -154,7 +154,7 @@ get('/fortunes').handler((ctx) => {
   });
 });
 
-// The router's own responses, to undecodable or unknown paths, to other methods, and after handlers that throw.
+// Responses to undecodable paths (400), unknown paths (404), wrong methods (405) and exceptions in handlers (500).
 for (const status of [400, 404, 405, 500]) {
   router.errorHandler(status, (ctx) => {
     if (ctx.failure()) console.error(`${ctx.request().uri()}: ${ctx.failure()}`);
@@ -162,7 +162,7 @@ for (const status of [400, 404, 405, 500]) {
   });
 }
 
-/** Compression is off without the data set, because it adds a handler to each connection. */
+/** Returns server options. Only the data set needs compression, which adds a handler to each connection. */
 const options = (port) =>
   new HttpServerOptions().setHost(HOST).setPort(port).setAcceptBacklog(BACKLOG).setCompressionSupported(items !== null);
 
@@ -170,7 +170,7 @@ function listenOn(port, serverOptions) {
   vertx
     .createHttpServer(serverOptions)
     .requestHandler(router)
-    // Requests that the HTTP decoder rejects get the default response with the common headers.
+    // Add the common headers to the default response for requests that the HTTP decoder rejects.
     .invalidRequestHandler((request) => {
       addHeaders(request.response(), TEXT_PLAIN);
       HttpServerRequest.DEFAULT_INVALID_REQUEST_HANDLER.handle(request);
@@ -198,7 +198,7 @@ const listen = () => {
 database.connect(listen);
 setTimeout(listen, PATIENCE_MS);
 
-/** Returns a parameter of the query string, or null. */
+/** Returns a query parameter, or null if it is missing. */
 function parameter(ctx, name) {
   try {
     return ctx.request().getParam(name);
@@ -221,7 +221,7 @@ function addHeaders(response, contentType) {
   response.headers().add(SERVER, ES4X).add(DATE, date).add(CONTENT_TYPE, contentType);
 }
 
-/** Responds with 503 and logs at most one line per second. */
+/** Responds with an error status and logs the error, at most one line per second. */
 function fail(ctx, error, status = 503) {
   if (!failureLogged) console.error(`${ctx.request().path()}: ${error}`);
   failureLogged = true;

@@ -15,7 +15,7 @@ export class Upstream {
     this.#request = WebClient.create(vertx, options).getAbs(url).timeout(PATIENCE_MS).as(BodyCodec.string());
   }
 
-  /** Makes the calls concurrently and calls `done(error, sum)` once. */
+  /** Makes the calls concurrently, then calls `done(error, sum)` once. */
   sum(calls, done) {
     let sum = 0;
     let missing = calls;

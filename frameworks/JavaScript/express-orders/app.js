@@ -1,4 +1,4 @@
-// The Express application: the order routes, the middleware around them, and the conversion of errors to problems.
+// The Express application: the order routes and the middleware around them. Errors become RFC 9457 problem documents.
 import { STATUS_CODES } from 'node:http';
 
 import express from 'express';
@@ -8,7 +8,7 @@ import { ordersRouter } from './routes.js';
 
 export function createApp(orders) {
   const app = express();
-  // Disable ETags, because orders change so often that ETags would rarely match.
+  // Orders change too often for ETags to match.
   app.disable('etag');
   app.disable('x-powered-by');
   app.use(express.json());
@@ -20,8 +20,8 @@ export function createApp(orders) {
   return app;
 }
 
-// Responds with a problem (RFC 9457). Express passes handlers' exceptions to this function. Exceptions without a status
-// come from the database.
+// Express calls this function when a handler throws. The response is a problem document (RFC 9457). Errors without a
+// status come from the database.
 function problem(error, req, res, next) {
   const status = error.status ?? 503;
   if (status >= 500) complain(`${req.method} ${req.path}: ${error.message}`);

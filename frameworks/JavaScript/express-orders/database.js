@@ -1,9 +1,9 @@
-// The worker's connections to PostgreSQL, and transactions.
+// The worker's PostgreSQL connection pool, and transactions.
 import { availableParallelism } from 'node:os';
 
 import pg from 'pg';
 
-// Total across all workers.
+// Divided among all workers.
 const CONNECTIONS = 16;
 const PATIENCE_MS = 5000;
 
@@ -21,9 +21,9 @@ export function connectionPool() {
     idleTimeoutMillis: 0,
     connectionTimeoutMillis: PATIENCE_MS,
   });
-  // The pool opens another connection on demand.
+  // Only log the error: the pool opens a new connection on demand.
   pool.on('error', (error) => console.error(`lost a connection to PostgreSQL: ${error.message}`));
-  // The pool handles errors only on idle connections. If a connection is lost during a query, that query fails.
+  // The pool handles errors only on idle connections. On a busy one, the query fails, so ignore the event.
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }

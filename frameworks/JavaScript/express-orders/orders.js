@@ -24,7 +24,7 @@ const SELECT_NEWEST = statement(
   'newest',
   'SELECT id, customer_id AS "customerId", card, total FROM orders ORDER BY id DESC LIMIT $1',
 );
-// Reads the total and the items with a single statement, so they are consistent.
+// A single statement reads the total and the items, so they are consistent.
 const SELECT_ORDER = statement(
   'order',
   `SELECT id, customer_id, card, total, item_id, quantity, price
@@ -44,7 +44,7 @@ const UPDATE_TOTAL = statement(
 const DELETE_ITEM = statement('delete item', 'DELETE FROM order_item WHERE order_id = $1 AND item_id = $2');
 // The foreign key's ON DELETE CASCADE also deletes the order's items.
 const DELETE_ORDER = statement('delete order', 'DELETE FROM orders WHERE id = $1');
-// Order k belongs to customer 1 + k mod 1000 and contains the item with the same number.
+// The kth order has the customer 1 + k mod 1000, and contains the item with the same id as the customer.
 const LOAD = statement(
   'load',
   `WITH loaded AS (
@@ -119,13 +119,13 @@ export class Orders {
     });
   }
 
-  /** Creates orders with one item each in a single statement, and returns their number. */
+  /** Creates `count` orders with one item each in a single statement, and returns how many were created. */
   async load(count) {
     return (await this.#pool.query(LOAD([count, LOADED_CARD]))).rowCount;
   }
 }
 
-/** Returns the items in the order of ids, with current prices. */
+/** Returns the items with their current prices, sorted by id. Throws a 400 if an item does not exist. */
 async function withPrices(client, items) {
   const { rows } = await client.query(SELECT_PRICES([items.map((item) => item.itemId)]));
   const prices = new Map(rows.map((row) => [row.id, row.price]));
@@ -137,7 +137,7 @@ async function withPrices(client, items) {
     .sort((a, b) => a.itemId - b.itemId);
 }
 
-/** Inserts the items that the order does not yet contain, and returns their number. */
+/** Inserts the items that the order does not yet contain, and returns how many were inserted. */
 async function insertItems(client, id, items) {
   const columns = ['itemId', 'quantity', 'price'].map((name) => items.map((item) => item[name]));
   return (await client.query(INSERT_ITEMS([id, ...columns]))).rowCount;

@@ -1,4 +1,4 @@
-// Parses requests: bodies with schemas, and numbers in the path and the query string by hand.
+// Parses requests: bodies with zod schemas, path and query parameters with regular expressions.
 import createError from 'http-errors';
 import { z } from 'zod';
 
@@ -22,21 +22,21 @@ export const cardChange = z.object({ card });
 export const itemAmount = z.object({ quantity });
 export const load = z.object({ orders: z.int().min(1).max(1000) });
 
-/** Returns the body without properties that are not in the schema, or throws a 400 if it is invalid. */
+/** Validates the body and drops properties that are not in the schema. Throws a 400 if the body is invalid. */
 export function parsed(schema, body) {
   const { success, data, error } = schema.safeParse(body);
   if (success) return data;
   throw createError(400, error.issues.map(({ path, message }) => `${path.join('.') || 'body'}: ${message}`).join('; '));
 }
 
-/** Returns the parameter `limit` as a number of rows, or throws a 400. */
+/** Returns the query parameter `limit`, a number of rows. Throws a 400 if it is not in 1..100. */
 export function limit(text = '20') {
   const rows = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
   if (rows < 1 || rows > MAX_LIMIT) throw createError(400, `limit: expected 1 to ${MAX_LIMIT}`);
   return rows;
 }
 
-/** Returns an order's id as a string, because the id may exceed the range of exact JavaScript integers. */
+/** Returns a valid order id as a string, because it may be too large for an exact JavaScript number. */
 export function orderId(text) {
   if (!/^[1-9][0-9]{0,18}$/.test(text) || BigInt(text) > MAX_ID) throw createError(404, 'There is no such order');
   return text;

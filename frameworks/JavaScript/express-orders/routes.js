@@ -1,4 +1,4 @@
-// The resources below /orders.
+// The routes under /orders.
 import express from 'express';
 
 import { cardChange, itemAmount, itemId, limit, load, newOrder, orderId, parsed } from './requests.js';

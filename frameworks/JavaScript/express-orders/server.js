@@ -25,7 +25,7 @@ function startPrimary() {
     setTimeout(() => workers.forEach((worker) => worker.process.kill('SIGKILL')), GRACE_MS + 1000).unref();
   };
 
-  // If a worker were missing, the benchmark would report wrong results, so exit instead.
+  // Exit when a worker dies: results measured with fewer workers would be wrong.
   cluster.on('exit', (worker, code, signal) => {
     if (stopping) return;
     console.error(`worker ${worker.process.pid} died (${signal ?? `exit code ${code}`}); stopping the server`);

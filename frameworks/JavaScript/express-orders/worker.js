@@ -19,7 +19,7 @@ export function serve(graceMs) {
     res.setHeader('Server', 'Express');
     app(req, res);
   });
-  // Keep idle connections until the client closes them; the default closes them after 5 s.
+  // Keep idle connections open until the client closes them. By default, Node closes them after 5 s.
   server.keepAliveTimeout = 0;
   server.on('error', (error) => {
     console.error(`cannot listen on ${HOST}:${PORT}: ${error.message}`);
@@ -31,13 +31,13 @@ export function serve(graceMs) {
 
   process.once('SIGTERM', () => {
     setTimeout(() => process.exit(0), graceMs).unref();
-    // Close busy connections with their next response.
+    // Ask clients on busy connections to close them after the next response.
     server.prependListener('request', (req, res) => res.setHeader('Connection', 'close'));
     server.close(async () => {
       await pool.end();
       process.exit(0);
     });
   });
-  // Ignore signals to the whole process group, such as Ctrl-C: the primary handles them.
+  // Ctrl-C signals the whole process group. Ignore the signal here, because the primary stops the workers.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 }

@@ -1,4 +1,4 @@
-// The Express application: routes of the tests, and responses to failures.
+// The Express application: a route for each test, and error handling.
 import { readFileSync } from 'node:fs';
 
 import compression from 'compression';
@@ -91,14 +91,14 @@ export function createApp(database, upstream, { items, folder }) {
 
   if (folder) app.use('/static', express.static(folder, { index: false, redirect: false }));
 
-  // Counts the bytes while they arrive.
+  // Counts the bytes as they arrive instead of buffering the body.
   app.post('/upload', async (req, res) => {
     let bytes = 0;
     for await (const chunk of req) bytes += chunk.length;
     send(res, TEXT_TYPE, `${bytes}`);
   });
 
-  // Express passes exceptions of async handlers to this function. Exceptions without a status come from the database.
+  // Express calls this function when a handler throws or rejects. Errors without a status come from the database.
   app.use((error, req, res, next) => {
     if (!error.status) complain(`${req.path}: ${error.message}`);
     if (res.headersSent) return next(error);
@@ -109,8 +109,8 @@ export function createApp(database, upstream, { items, folder }) {
 }
 
 /**
- * Ends the response with this body. Node adds Content-Length and Date. `res.json`, `res.send` and `res.render` would
- * also parse the type and check freshness and views; README.md has the costs.
+ * Sends a response. Node adds Content-Length and Date. `res.json`, `res.send` and `res.render` are slower, because they
+ * also parse the content type, check freshness or look up views. README.md lists the costs.
  */
 function send(res, type, body) {
   res.setHeader('Content-Type', type);

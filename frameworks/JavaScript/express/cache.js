@@ -12,7 +12,7 @@ export function createWorldCache(database) {
     return world;
   };
 
-  /** Returns the rows of these ids, or a promise if some have to be read first. */
+  /** Returns the rows with these ids, or a promise of the rows if some are not cached. */
   return (ids) => {
     const worlds = ids.map((id) => cache.get(id) ?? read(id));
     return worlds.some((world) => world instanceof Promise) ? Promise.all(worlds) : worlds;

@@ -19,7 +19,7 @@ const settings = {
 
 // A name makes pg prepare the statement once per connection.
 const SELECT_WORLD = { name: 'world', text: 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1' };
-// Reads a copy of the table that is never updated, so its rows may be cached.
+// "World" is a copy of the table `world` that is never updated, so its rows can be cached.
 const SELECT_CACHEABLE = {
   name: 'cacheable',
   text: 'SELECT id, randomnumber AS "randomNumber" FROM "World" WHERE id = $1',
@@ -32,7 +32,7 @@ const UPDATE_WORLDS = {
     'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id',
 };
 
-/** The error for queries while there is no connection. `Database` logs the outage once. */
+/** The error that queries throw while the database is disconnected. */
 export class DatabaseUnreachable extends Error {}
 
 function only({ rows }) {
@@ -45,7 +45,7 @@ export class Database {
   #socket = null;
   #closing = false;
 
-  /** Connects. After a failure, retries in the background, because json and plaintext need no database. */
+  /** Connects. If that fails, retries in the background, so json and plaintext work without a database. */
   async connect() {
     if (!(await this.#tryToConnect())) this.#keepTrying();
   }
@@ -62,7 +62,7 @@ export class Database {
     return (await this.#query(SELECT_FORTUNES)).rows;
   }
 
-  /** Writes all worlds' `randomNumber` in one statement. */
+  /** Stores the `randomNumber` of all worlds in one statement. */
   async update(worlds) {
     const ids = worlds.map((world) => world.id);
     const numbers = worlds.map((world) => world.randomNumber);
@@ -80,7 +80,7 @@ export class Database {
     return this.#client.query(query);
   }
 
-  /** Sends the queries of all requests read in an event-loop iteration in a single write. */
+  /** Batches all queries of one event-loop iteration into a single write to the socket. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;

@@ -1,7 +1,7 @@
-// The items of the data set, with totals.
+// Reads the data set and adds totals to its items.
 import { readFileSync } from 'node:fs';
 
-/** Returns the items in the file that DATASET names, or null without the variable. */
+/** Returns the items in the file $DATASET, or null if the variable is not set. */
 export function readItems() {
   return process.env.DATASET ? JSON.parse(readFileSync(process.env.DATASET, 'utf8')) : null;
 }

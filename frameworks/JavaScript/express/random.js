@@ -1,18 +1,18 @@
-// Random ids and numbers, and the number of rows that a request asks for.
+// Draws random ids and numbers, and parses query parameters.
 
 export const ROWS = 10_000;
 const MAX_QUERIES = 500;
 
-/** Returns an id, uniform over 1..10000. */
+/** Returns a uniformly random id in 1..10000. */
 export const randomRow = () => Math.floor(Math.random() * ROWS) + 1;
 
-/** Returns a number, uniform over 1..10000 except `other`, so every write changes the row. */
+/** Returns a uniformly random number in 1..10000 other than `other`, so that every write changes the row. */
 export function randomNumberOtherThan(other) {
   const drawn = Math.floor(Math.random() * (ROWS - 1)) + 1;
   return drawn < other ? drawn : drawn + 1;
 }
 
-/** Returns `count` different ids in ascending order, the order in which rows are locked. */
+/** Returns `count` distinct ids in ascending order, so that all updates lock rows in the same order. */
 export function distinctIds(count) {
   const ids = new Set();
   while (ids.size < count) ids.add(randomRow());
@@ -20,8 +20,8 @@ export function distinctIds(count) {
 }
 
 /**
- * Returns a query parameter as an integer between `least` and `most`, or `absent` if it is missing or not an integer.
- * If the parameter is repeated, the first value counts.
+ * Returns a query parameter as an integer clamped to `least`..`most`, or `absent` if it is missing or not an integer.
+ * Only the first value of a repeated parameter is used.
  */
 export function integer(parameter, { absent, least, most }) {
   const text = Array.isArray(parameter) ? parameter[0] : parameter;
@@ -29,5 +29,5 @@ export function integer(parameter, { absent, least, most }) {
   return Math.min(Math.max(Number(text), least), most);
 }
 
-/** Returns the number of rows that a request asks for. */
+/** Returns the requested number of rows, clamped to 1..500. */
 export const rowCount = (parameter) => integer(parameter, { absent: 1, least: 1, most: MAX_QUERIES });

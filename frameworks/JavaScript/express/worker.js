@@ -34,7 +34,7 @@ export async function serve(graceMs) {
     servers.push([https.createServer(certificate, handle), HTTPS_PORT]);
   }
   for (const [server, port] of servers) {
-    // Keep idle connections until the client closes them; the default closes them after 5 s.
+    // Keep idle connections open until the client closes them. By default, Node closes them after 5 s.
     server.keepAliveTimeout = 0;
     server.on('clientError', refuse);
     server.on('error', (error) => {
@@ -49,7 +49,7 @@ export async function serve(graceMs) {
   process.once('SIGTERM', async () => {
     setTimeout(() => process.exit(0), graceMs).unref();
     const closed = servers.map(([server]) => {
-      // Close busy connections with their next response.
+      // Ask clients on busy connections to close them after the next response.
       server.prependListener('request', (req, res) => res.setHeader('Connection', 'close'));
       return new Promise((resolve) => server.close(resolve));
     });
@@ -57,11 +57,11 @@ export async function serve(graceMs) {
     await Promise.all([database.close(), upstream?.close()]);
     process.exit(0);
   });
-  // Ignore signals to the whole process group, such as Ctrl-C: the primary handles them.
+  // Ctrl-C signals the whole process group. Ignore the signal here, because the primary stops the workers.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 }
 
-/** Responds to invalid or oversized requests as Node does, but with the common headers. */
+/** Responds to invalid or oversized requests with Node's default status, but adds the common headers. */
 function refuse(error, socket) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy();
   const status = REFUSALS[error.code] ?? 400;

@@ -1,4 +1,4 @@
-// The Fastify application: routes, response schemas, and the headers of all responses.
+// The Fastify application: routes, response schemas and common response headers.
 import { fileURLToPath } from 'node:url';
 import { constants } from 'node:zlib';
 
@@ -38,17 +38,17 @@ const item = {
   },
 };
 const ITEMS = answers({ type: 'object', properties: { items: { type: 'array', items: item }, count: integer } });
-// Node's default, the highest quality, is meant for files that are compressed once.
+// Node's default quality, 11, is too slow for dynamic responses.
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } };
 const FAN_OUT = answers({ type: 'object', properties: { calls: integer, sum: integer } });
 
-/** `database` runs queries, and `upstream` sums calls. `items` is the data set, and `folder` contains static files. */
+/** Creates the application. `items` is the data set, and `folder` contains the static files. Either may be missing. */
 export async function createApp({ database, upstream, items, folder, ...options }) {
   const app = Fastify({ forceCloseConnections: 'idle', ...options });
   await app.register(compress, { global: false });
   await app.register(view, { engine: { eta: new Eta({ views: VIEWS, cache: true }) }, root: VIEWS });
 
-  // Node adds Date and refreshes it once per second.
+  // Node adds the Date header itself.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('server', 'Fastify');
     done();
@@ -114,7 +114,7 @@ export async function createApp({ database, upstream, items, folder, ...options 
 
   if (folder) await app.register(files, { root: folder, prefix: '/static/', preCompressed: true, index: false });
 
-  // Counts the bytes while they arrive.
+  // Pass the body as a stream, so that /upload counts bytes as they arrive.
   app.addContentTypeParser('application/octet-stream', (request, payload, done) => done(null, payload));
   app.post('/upload', async (request, reply) => {
     let bytes = 0;

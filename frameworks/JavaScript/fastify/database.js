@@ -28,7 +28,7 @@ const UPDATE_WORLDS = {
     'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id',
 };
 
-/** The error for a missing connection or a failed query. Fastify then responds with 503. */
+/** The error for a lost connection or a failed query. Fastify responds with its `statusCode`. */
 export class DatabaseUnavailable extends Error {
   statusCode = 503;
 }
@@ -39,7 +39,7 @@ export class Database {
   #closing = false;
   #cache = new LRUCache({ max: 10_000, fetchMethod: (id) => this.world(id) });
 
-  /** Connects. After a failure, retries in the background, because json and plaintext need no database. */
+  /** Connects. If that fails, retries in the background, so json and plaintext work without a database. */
   async connect() {
     if (!(await this.#tryToConnect())) this.#keepTrying();
   }
@@ -50,7 +50,7 @@ export class Database {
     return rows[0];
   }
 
-  /** Returns a row from the cache, or reads and caches the row. */
+  /** Returns a row from the cache, after reading it from the database if necessary. */
   cachedWorld(id) {
     return this.#cache.get(id) ?? this.#cache.fetch(id);
   }
@@ -59,7 +59,7 @@ export class Database {
     return (await this.#query(SELECT_FORTUNES)).rows;
   }
 
-  /** Writes all worlds' `randomNumber` in one statement. */
+  /** Stores the `randomNumber` of all worlds in one statement. */
   async update(worlds) {
     const ids = worlds.map((world) => world.id);
     const numbers = worlds.map((world) => world.randomNumber);
@@ -81,7 +81,7 @@ export class Database {
     }
   }
 
-  /** Sends the queries of all requests read in an event-loop iteration in a single write. */
+  /** Batches all queries of one event-loop iteration into a single write to the socket. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;

@@ -1,7 +1,7 @@
 // A client for the upstream of /fan-out.
 import { request } from 'undici';
 
-/** The error for an upstream response that is not a number. Fastify then responds with 502. */
+/** The error for a failed upstream call. Fastify responds with its `statusCode`. */
 class UpstreamFailed extends Error {
   statusCode = 502;
 }

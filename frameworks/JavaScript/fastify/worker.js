@@ -24,7 +24,7 @@ export async function serve(graceMs) {
     upstream,
     items: readItems(),
     folder: process.env.STATIC_DIR,
-    // Keep idle connections until the client closes them; the default closes them after 72 s.
+    // Keep idle connections open until the client closes them. By default, Fastify closes them after 72 s.
     keepAliveTimeout: 0,
     clientErrorHandler: refuse,
   };
@@ -46,18 +46,18 @@ export async function serve(graceMs) {
     await database.close();
     process.exit(0);
   });
-  // Ignore signals to the whole process group, such as Ctrl-C: the primary handles them.
+  // Ctrl-C signals the whole process group. Ignore the signal here, because the primary stops the workers.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
 }
 
-/** Returns the certificate and the key that the environment names. */
+/** Reads the TLS certificate and key from the files $TLS_CERT and $TLS_KEY. */
 function certificate() {
   return { cert: readFileSync(process.env.TLS_CERT), key: readFileSync(process.env.TLS_KEY) };
 }
 
 const REFUSALS = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
-/** Responds to invalid or oversized requests, with the common headers. */
+/** Responds to invalid or oversized requests with an error status and the common headers. */
 function refuse(error, socket) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy();
   const status = REFUSALS[error.code] ?? 400;

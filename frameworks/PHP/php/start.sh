@@ -1,6 +1,6 @@
 #!/bin/bash
-# Starts PHP-FPM and nginx, and stops both as soon as one of them exits. Their numbers of processes depend on the number
-# of CPUs in the affinity mask.
+# Starts PHP-FPM and nginx, and stops both as soon as one of them exits. Both scale their number of processes with the
+# number of CPUs in the affinity mask.
 cd "$(dirname "$0")" || exit 1
 RUN=$(mktemp -d) || exit 1
 CHILDREN=$((8 * $(nproc)))

@@ -1,4 +1,4 @@
-"""Random ids and numbers, and integer parameters of requests."""
+"""Random ids and numbers, and parsing of integer parameters."""
 
 import random
 import re
@@ -9,7 +9,10 @@ INTEGER = re.compile(r"-?[0-9]+")
 
 
 def clamped(parameter: str | None, low: int, high: int, otherwise: int) -> int:
-    """Return a parameter as a clamped integer, or ``otherwise`` if it is not an integer (int() would accept "+5")."""
+    """Return a parameter as an integer clamped to ``low..high``, or ``otherwise`` if it is not an integer.
+
+    Unlike int(), this function does not accept "+5".
+    """
     if parameter is None or not INTEGER.fullmatch(parameter):
         return otherwise
     if len(parameter) > 20:  # longer numbers exceed the bounds, and may exceed int()'s digit limit
@@ -23,16 +26,16 @@ def query_count(parameter: str | None) -> int:
 
 
 def row() -> int:
-    """Return an integer, uniform over 1..10000, for use as an id or a number."""
+    """Return a uniformly distributed integer from 1 to 10000, for use as an id or a random number."""
     return int(random.random() * ROWS) + 1
 
 
 def distinct_rows(count: int) -> list[int]:
-    """Return different ids in ascending order, so concurrent updates cannot deadlock."""
+    """Return distinct ids in ascending order, so that concurrent updates cannot deadlock."""
     return sorted(random.sample(range(1, ROWS + 1), count))
 
 
 def number_other_than(old: int) -> int:
-    """Return a number, uniform over 1..10000 except ``old``, so every write changes the row."""
+    """Return a random number from 1 to 10000 that differs from ``old``, so that every update changes its row."""
     drawn = int(random.random() * (ROWS - 1)) + 1
     return drawn if drawn < old else drawn + 1

@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator
 
 UPSTREAM_URL = os.environ.get("UPSTREAM_URL")
 
-# The benchmark's rules require that invalid numbers are clamped. By default, FastAPI would respond with 422.
+# The benchmark's rules require invalid numbers to be clamped. By default, FastAPI would respond with 422.
 QueryCount = Annotated[int, BeforeValidator(draws.query_count)]
 CallCount = Annotated[int, BeforeValidator(partial(draws.clamped, low=1, high=100, otherwise=1))]
 Milliseconds = Annotated[int, BeforeValidator(partial(draws.clamped, low=0, high=1000, otherwise=0))]
@@ -33,20 +33,20 @@ templates = Jinja2Templates(directory=Path(__file__).parent / "templates")
 
 
 class Message(BaseModel):
-    """The response of /json."""
+    """The response body of /json."""
 
     message: str
 
 
 class World(BaseModel):
-    """A row of the table world."""
+    """A row of the ``world`` table."""
 
     id: int
     randomNumber: int
 
 
 class FanOut(BaseModel):
-    """The response of /fan-out."""
+    """The response body of /fan-out."""
 
     calls: int
     sum: int
@@ -66,7 +66,7 @@ app = FastAPI(lifespan=lifespan, openapi_url=None)
 
 @app.exception_handler(UnavailableError)
 async def unavailable(request: Request, error: Exception) -> Response:
-    """Respond with 503 to database failures, and log at most one line per second."""
+    """Respond with 503 to database failures, and log at most one failure per second."""
     state, now = request.app.state, time.monotonic()
     if now >= getattr(state, "quiet_until", 0.0):
         state.quiet_until = now + 1.0
@@ -106,7 +106,7 @@ async def cached_queries(count: QueryCount = 1) -> list[World]:
 
 @app.get("/updates")
 async def updates(queries: QueryCount = 1) -> list[World]:
-    """Read, change and write each row."""
+    """Read random rows, give each a new number, and write them back."""
     worlds = await database.worlds(draws.distinct_rows(queries))
     for world in worlds:
         world["randomNumber"] = draws.number_other_than(world["randomNumber"])
@@ -131,7 +131,7 @@ async def delay(ms: Milliseconds = 0) -> PlainTextResponse:
 
 @app.get("/fan-out")
 async def fan_out(calls: CallCount = 1) -> FanOut:
-    """Call the upstream concurrently and add up the results."""
+    """Call the upstream concurrently and return the sum of the results."""
     if not UPSTREAM_URL:
         raise HTTPException(503)
     try:

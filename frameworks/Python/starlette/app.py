@@ -1,4 +1,4 @@
-"""The Starlette application: routes, and the headers of all responses."""
+"""The Starlette application: handlers, routes and the Server header."""
 
 import asyncio
 import os
@@ -74,7 +74,7 @@ async def cached_queries(request: Request) -> Response:
 
 
 async def updates(request: Request) -> Response:
-    """Read, change and write each row."""
+    """Read random rows, give each a new number, and write them back."""
     worlds = await database.worlds(draws.distinct_rows(draws.query_count(first(request, "queries"))))
     for world in worlds:
         world["randomNumber"] = draws.number_other_than(world["randomNumber"])
@@ -96,7 +96,7 @@ async def delay(request: Request) -> Response:
 
 
 async def items(request: Request) -> Response:
-    """Return the first items of the data set, each with ``total`` = price x quantity x m."""
+    """Return the first ``count`` items of the data set, each with ``total`` = price x quantity x m."""
     if data_set is None:
         return Response(status_code=503)
     count = draws.clamped(request.path_params["count"], 0, len(data_set), 0)
@@ -106,7 +106,7 @@ async def items(request: Request) -> Response:
 
 
 async def upload(request: Request) -> Response:
-    """Return the number of bytes in the body, which is not kept."""
+    """Discard the request body, and return its length in bytes."""
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
@@ -114,7 +114,7 @@ async def upload(request: Request) -> Response:
 
 
 async def fan_out(request: Request) -> Response:
-    """Call the upstream concurrently and add up the results."""
+    """Call the upstream concurrently and return the sum of the results."""
     if not UPSTREAM_URL:
         return Response(status_code=503)
     calls = draws.clamped(first(request, "calls"), 1, 100, 1)
@@ -128,12 +128,12 @@ async def fan_out(request: Request) -> Response:
 
 
 def first(request: Request, name: str) -> str | None:
-    """Return the first value of a parameter, if any."""
+    """Return the first value of a query parameter, or None if it is missing."""
     return next(iter(request.query_params.getlist(name)), None)
 
 
 async def unavailable(request: Request, error: Exception) -> Response:
-    """Respond with 503 to database failures, and log at most one line per second."""
+    """Respond with 503 to database failures, and log at most one failure per second."""
     state, now = request.app.state, time.monotonic()
     if now >= getattr(state, "quiet_until", 0.0):
         state.quiet_until = now + 1.0
@@ -142,7 +142,7 @@ async def unavailable(request: Request, error: Exception) -> Response:
 
 
 class ServerHeader:
-    """Middleware that replaces Granian's Server header with the framework's name; Granian adds Date."""
+    """Middleware that replaces Granian's Server header with the framework's name."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

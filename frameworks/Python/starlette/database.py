@@ -26,14 +26,14 @@ class UnavailableError(Exception):
 
 
 class World(TypedDict):
-    """A row in a response."""
+    """A row of the ``world`` table, as it appears in responses."""
 
     id: int
     randomNumber: int
 
 
 class Database:
-    """The pool of one worker, and the cache of /cached-queries."""
+    """A worker's connection pool, and its cache for /cached-queries."""
 
     def __init__(self) -> None:
         self._pool: asyncpg.Pool | None = None
@@ -63,26 +63,26 @@ class Database:
             return [_world(await connection.fetchrow(SELECT_WORLD, identifier)) for identifier in ids]
 
     async def cached_worlds(self, ids: Sequence[int]) -> list[World]:
-        """Return rows from the cache, after reading missing rows."""
+        """Return rows from the cache, and read missing rows from the database."""
         if missing := list({i for i in ids if i not in self._cache}):
             for world in await self.worlds(missing):
                 self._cache[world["id"]] = world
         return [self._cache[identifier] for identifier in ids]
 
     async def update(self, worlds: Sequence[World]) -> None:
-        """Write all numbers in one statement, which locks rows in the order of ids."""
+        """Write all rows with a single statement, which locks them in the given order."""
         async with self._acquired() as connection:
             ids = [world["id"] for world in worlds]
             await connection.execute(UPDATE_WORLDS, ids, [world["randomNumber"] for world in worlds])
 
     async def fortunes(self) -> list[tuple[int, str]]:
-        """Return ids and messages."""
+        """Return the (id, message) pairs of all stored fortunes."""
         async with self._acquired() as connection:
             return [tuple(row) for row in await connection.fetch(SELECT_FORTUNES)]
 
     @asynccontextmanager
     async def _acquired(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy]:
-        """Provide a connection for a block, and convert database failures to UnavailableError."""
+        """Yield a pooled connection, and convert database failures to UnavailableError."""
         if self._pool is None:
             raise UnavailableError("no connection to the database")
         try:
@@ -117,7 +117,7 @@ class Database:
 
 
 async def _no_reset(_connection: asyncpg.Connection) -> None:
-    """Do not reset connections when they return to the pool, because requests leave no session state."""
+    """Skip the reset of connections that return to the pool, because requests leave no session state."""
 
 
 def _world(row: asyncpg.Record | None) -> World:

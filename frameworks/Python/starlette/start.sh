@@ -9,7 +9,7 @@ serve() {
 
 [ -n "$HTTPS_PORT" ] || serve --port "${PORT:-8080}"
 
-# Granian listens on one port, so HTTPS needs a second one.
+# A Granian process listens on a single port, so HTTPS needs a second process.
 serve --port "$HTTPS_PORT" --ssl-certificate "$TLS_CERT" --ssl-keyfile "$TLS_KEY" &
 https=$!
 serve --port "${PORT:-8080}" &

@@ -8,7 +8,7 @@ require 'time'
 require_relative 'database'
 require_relative 'draws'
 
-# Serves the benchmark's tests.
+# Implements the benchmark's test types.
 class App < Sinatra::Base
   set :environment, :production
   disable :protection, :logging, :static
@@ -53,7 +53,7 @@ class App < Sinatra::Base
     erb :fortunes
   end
 
-  # The thread waits.
+  # Blocks the thread.
   get '/delay' do
     sleep Draws.clamped(params['ms'], 0..1000, 0) / 1000.0
     text 'Hello, World!'

@@ -2,10 +2,10 @@
 
 require 'sequel'
 
-# PostgreSQL with Sequel's datasets, on a pool that connects on demand. With prepared statements, pg 1.5.6 once sent a
-# statement that PostgreSQL rejected as an invalid byte sequence.
+# PostgreSQL access through Sequel's datasets, with a pool that connects on demand. Statements are not prepared: pg
+# 1.5.6 once sent a prepared statement that PostgreSQL rejected as an invalid byte sequence.
 module Database
-  CONNECTIONS = 8 # per process, one for each thread that puma.rb configures
+  CONNECTIONS = 8 # per process: one for each thread in puma.rb
   DB = Sequel.connect(
     adapter: 'postgres',
     host: ENV.fetch('DBHOST', 'tfb-database'),

@@ -2,13 +2,13 @@
 
 require 'set'
 
-# Random ids and numbers, and integer parameters of requests.
+# Random ids and numbers, and parsing of integer parameters.
 module Draws
   ROWS = 10_000
 
   module_function
 
-  # Returns a parameter as an integer within a range, or +otherwise+ if it is missing or not an integer.
+  # Returns a parameter as an integer clamped to +range+, or +otherwise+ if it is missing or not an integer.
   def clamped(text, range, otherwise)
     return otherwise unless text.is_a?(String) && text.match?(/\A-?[0-9]+\z/)
 
@@ -17,14 +17,14 @@ module Draws
 
   def row = rand(1..ROWS)
 
-  # Returns different ids in ascending order, so concurrent updates cannot deadlock.
+  # Returns distinct ids in ascending order, so that concurrent updates cannot deadlock.
   def distinct_rows(count)
     ids = Set.new
     ids << row while ids.size < count
     ids.sort
   end
 
-  # Returns a random number other than +old+, so every write changes the row.
+  # Returns a random number that differs from +old+, so that every update changes its row.
   def number_other_than(old)
     number = rand(1...ROWS)
     number < old ? number : number + 1

@@ -1,4 +1,4 @@
-// Lint rules: TypeScript's strict set and the rules of hooks, no shadowing, and casts only with a stated reason.
+// Lint rules: typescript-eslint's strict set, the rules of hooks, no shadowing, and no type assertions in src/.
 import hooks from "eslint-plugin-react-hooks";
 import { defineConfig } from "eslint/config";
 import tseslint from "typescript-eslint";

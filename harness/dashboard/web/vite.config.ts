@@ -1,4 +1,4 @@
-// Build the page into dist/ as one script and one style sheet, which the offline report can embed.
+// Build the page into dist/ as a single script and a single style sheet, so that saved runs can embed them.
 import { defineConfig } from "vite";
 
 export default defineConfig({
@@ -6,7 +6,7 @@ export default defineConfig({
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     target: "es2022",
-    cssTarget: ["chrome123", "firefox120", "safari17.5"], // first versions with light-dark()
+    cssTarget: ["chrome123", "firefox120", "safari17.5"], // first versions that support light-dark()
     modulePreload: false,
     cssCodeSplit: false,
     assetsInlineLimit: 0,

@@ -1,5 +1,5 @@
-// Unit tests run in Node. End-to-end tests start the server and Chromium, two files at a time, on generated runs. The
-// test that measures a real run is a separate project.
+// Unit tests run in Node. End-to-end tests run the server and Chromium on generated runs, with two test files at a
+// time. The test that measures a real run is a separate project.
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({

@@ -1,4 +1,4 @@
-"""The load generator protocol, and the parameters and result of a load. ``registry`` lists the generators."""
+"""The interface of load generators, with the parameters and the result of a load. ``registry`` lists the generators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,13 +32,13 @@ class LoadRun:
     seed: int
     unix: str = ""  # Unix socket to connect to instead of the URL's address
     protocol: LoadProtocol = "http1"
-    tls_fixed: bool = False  # whether the generator offers only one set of TLS parameters, and resumes no session
+    tls_fixed: bool = False  # whether to offer a single set of TLS parameters and never resume a session
     sampling: Sampling | None = None  # None: record no responses; scenarios record all responses
-    # If not empty, each request is drawn from this list, and the path of ``url`` is ignored.
+    # Requests to draw at random instead of requesting the path of ``url``. If empty, request ``url``.
     requests: Sequence[PreparedRequest] = ()
     use_cases: Sequence[UseCase] = ()  # use cases of a scenario
     late_after: float | None = None  # latency goal in seconds; ``LoadResult.late`` counts requests that missed it
-    lag_share: float = 0.2  # ``LoadResult.sent_late`` counts requests whose lag exceeds this share of p99 latency
+    lag_share: float = 0.2  # ``LoadResult.sent_late`` counts requests whose lag exceeds this fraction of p99 latency
 
     @property
     def request_bytes(self) -> int:
@@ -49,7 +49,7 @@ class LoadRun:
 
 
 class LoadResult(LoadCounts):
-    """The counts from a load, and the resources that the generator used."""
+    """A load's counts, and the resources that the generator used."""
 
     cpu_seconds: float  # CPU time of the generator
     wait_seconds: float | None = None  # time that its threads waited for a CPU; known only for loadgen

@@ -39,11 +39,11 @@ from harness.units import NS
 from harness.verify.checks.evidence import RequestCounts
 from harness.verify.wire import TIMEOUT_SECONDS
 
-PLAN_FILE = "plan.json"  # file with a scenario's use cases, in the load's folder
-REQUESTS_FILE = "requests.jsonl"  # file with the requests to send to a service, in the load's folder
+PLAN_FILE = "plan.json"  # in the load's folder: a scenario's use cases
+REQUESTS_FILE = "requests.jsonl"  # in the load's folder: the requests to send
 REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # options of chrt: lowest real-time priority; normal priority
 # In an open loop, generator threads wake 50 µs early and spin, so that they send each request on time. They spin for at
-# most a tenth of the time, because real-time threads that never sleep would take CPUs from the server.
+# most a tenth of the time, because real-time threads that never sleep would deprive the server of CPU time.
 SPIN_MICROS, SPIN_SHARE = 50.0, 0.1
 PERCENTILES = ("50", "75", "90", "95", "99", "99.9", "99.99")
 
@@ -84,7 +84,7 @@ class Loadgen:
         arguments = [word for header in lines for word in ("--header", header)]
         arguments += ["--connections", str(load.connections), "--threads", str(run.threads)]
         arguments += ["--duration", f"{run.seconds:g}", "--timeout", str(TIMEOUT_SECONDS), "--seed", str(run.seed)]
-        # Requests that are unfinished when a closed loop ends get the full timeout.
+        # After a closed loop, wait for outstanding responses until the requests time out.
         drain = TIMEOUT_SECONDS if isinstance(load, ClosedLoop) else DRAIN_SECONDS
         arguments += ["--drain-seconds", f"{drain:g}"]
         if isinstance(load, Scenario):
@@ -165,7 +165,7 @@ def _load_result(run: LoadRun, total: Total) -> LoadResult:
     lag, latency, late_count, sent_late = total.lag, total.latency, None, None
     if run.late_after is not None:
         late_count = total.due - total.successes + (latency.later_than(run.late_after) if latency else 0)
-    if lag and latency:  # count requests whose lag exceeds the limit of the validity check
+    if lag and latency:  # use the lag limit of the validity check
         sent_late = lag.later_than(max(run.lag_share * latency.percentiles_ns["99"] * NS, MIN_LAG_SECONDS))
     return result.model_copy(
         update={
@@ -231,7 +231,10 @@ def _arrivals(run: LoadRun, total: Total) -> Arrivals:
     counts = [(case.due, case.done + case.failed + case.unfinished) for case in cases]
     counts += [(each.due, each.answered + each.errors.errors(each.unfinished).total) for each in total.operations]
     if any(due != ended for due, ended in counts):
-        raise LoadError(f"loadgen's counts for {run.url} are inconsistent: the (due, ended) pairs must match: {counts}")
+        raise LoadError(
+            f"loadgen's counts for {run.url} are inconsistent: each (due, ended) pair must contain equal numbers: "
+            f"{counts}"
+        )
     return Arrivals(
         due=sum(case.due for case in cases),
         done=sum(case.done for case in cases),

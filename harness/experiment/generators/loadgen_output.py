@@ -16,7 +16,7 @@ from harness.units import NS
 DISTRIBUTIONS = frozenset({"latency", "service", "lag"})  # fields of type ``Times``
 
 PartT = TypeVar("PartT", bound="_Part")
-# The limits exceed every real load, so a larger number means that the generator is faulty.
+# No real load reaches these limits. A larger value means that the generator is faulty.
 Count = Annotated[int, Field(ge=0, lt=10**15)]
 MeasuredNanoseconds = Annotated[int, Field(ge=0, lt=10**18)]
 MeasuredSeconds = Annotated[float, Field(ge=0, lt=1e9)]
@@ -60,9 +60,9 @@ class Faults(_Part):
     framing: Count
     dropped: Count  # requests lost because an earlier error closed their connection
     reset: Count  # HTTP/2 streams that the server reset
-    mismatch: Count  # WebSocket messages with a different echo
+    mismatch: Count  # WebSocket echoes that differ from the message sent
     status: Count
-    lacking: Count  # scenario responses without a value that a later step needs
+    lacking: Count  # scenario responses that lack a value required by a later step
 
     def errors(self, unanswered: int) -> ErrorCounts:
         """Convert the counts to recorded errors. The ``unanswered`` requests count as timeouts."""
@@ -72,7 +72,7 @@ class Faults(_Part):
 
 
 class Operation(_Part):
-    """The results for a step of a use case."""
+    """The results of a step in a use case."""
 
     use_case: str
     operation: str
@@ -85,7 +85,7 @@ class Operation(_Part):
 
 
 class UseCaseResult(_Part):
-    """The results for all arrivals of a use case."""
+    """The results of all arrivals of a use case."""
 
     use_case: str
     due: Count
@@ -102,7 +102,7 @@ class Total(_Part):
     protocol: str = "http1"
     depth: Count
     seconds: MeasuredSeconds
-    in_time: dict[str, Count]  # counts up to the end of the load, used to compute throughput
+    in_time: dict[str, Count]  # counts before the end of the load, from which throughput is computed
     due: Count
     sent: Count
     received: Count
@@ -113,8 +113,8 @@ class Total(_Part):
     unasked_bytes: Count
     connections_hung: Count
     connections_closed_by_peer: Count
-    peer_settings: dict[str, Count] | None = None  # the lowest settings of an HTTP/2 server
-    tls_sessions: dict[str, Count] = Field(default={})  # connections with TLS by negotiated parameters
+    peer_settings: dict[str, Count] | None = None  # setting of the HTTP/2 server -> lowest value seen
+    tls_sessions: dict[str, Count] = Field(default={})  # negotiated TLS parameters -> number of connections
     sampled: Count
     errors: Faults
     statuses: dict[str, Count]
@@ -172,13 +172,13 @@ def merge_totals(parts: Sequence[Total]) -> Total:
 
 
 def _lowest(settings: Sequence[Mapping[str, int]]) -> dict[str, int] | None:
-    """Return the lowest value of each setting, or None without settings."""
+    """Return the lowest value of each setting, or None if there are no settings."""
     names = dict.fromkeys(name for each in settings for name in each)
     return {name: min(each[name] for each in settings if name in each) for name in names} or None
 
 
 def _add(parts: Sequence[PartT]) -> PartT:
-    """Add numbers and merge distributions. Take all other values from the first part."""
+    """Add the parts' numbers and merge their distributions. Copy all other values from the first part."""
     sums: dict[str, Any] = {}
     for name in type(parts[0]).model_fields:
         values = [getattr(part, name) for part in parts]

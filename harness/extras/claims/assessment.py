@@ -1,13 +1,13 @@
 """Judges the statements of a claim and derives the claim's verdict. ``harness.stats`` computes ratios and intervals.
 
-A statement compares two sides, which are cells or figures of a program. The statement claims a range for the ratio:
+A statement compares two sides: two cells, or two figures that a program prints. It claims a range for their ratio:
 
-- A claimed ratio r with tolerance t means the range from r / (1 + t) to r (1 + t). If this range contains 1, the
-  statement claims that the two sides are equal.
-- A claimed order means the range above 1 or the range below 1. The orders "not lower" and "not higher" ignore
-  differences below ``Statement.least``.
+- For a claimed ratio r with tolerance t, the range is r / (1 + t) to r (1 + t). If the range contains 1, the statement
+  claims that the two sides are equal.
+- For a claimed order, the range is everything above 1 or everything below 1. The orders "not lower" and "not higher"
+  ignore differences below ``Statement.least``.
 
-A statement's conclusion compares the claimed range with the confidence interval of the measured ratio:
+The conclusion depends on how the claimed range and the measured ratio's confidence interval overlap:
 
 - refuted: the interval excludes a relevant difference in the claimed direction or, for claimed equality, lies outside
   the range.
@@ -41,10 +41,10 @@ from harness.stats.unranked import unranked_reasons
 # probability is 5 % after three judgements and 8 % after eight (Pocock 1977, Biometrika 64, table 1: nominal 2.2 %).
 # The number of judgements is not limited.
 CONFIDENCE = 0.98
-MISSING_VALUE = "another run, because a side has no value"
-MAX_FURTHER_PROCESSES = 100  # per side; a statement that would need more is not measured again
-# Conclusions, worst first. A claim's verdict is the worst conclusion among its statements. If one supported statement
-# is enough, the verdict is the best conclusion instead.
+MISSING_VALUE = "another run, because one side has no value"
+MAX_FURTHER_PROCESSES = 100  # per side; give up on statements that would need more
+# Conclusions, worst first. A claim's verdict is the worst conclusion on its statements. If one supported statement is
+# enough, the verdict is the best conclusion instead.
 WORST_FIRST: tuple[ClaimConclusion, ...] = (
     "refuted",
     "undecided",
@@ -67,11 +67,11 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
-    """A conclusion about a statement, with the reason."""
+    """A conclusion about a statement, and the reason for it."""
 
     conclusion: ClaimConclusion
     reason: str
-    more_processes: float = 0.0  # number of additional processes per side that could lead to a better verdict
+    more_processes: float = 0.0  # additional processes per side that could improve the conclusion
     range: Range | None = None
 
 
@@ -120,7 +120,7 @@ def judge_claimed_ratio(
             processes,
             claimed_range,
             claimed_range,
-            f"the interval does not decide whether the ratio is {claimed_range}",
+            f"it is undecided whether the ratio is {claimed_range}",
         )
     return _leave_open(
         "undecided",
@@ -162,13 +162,13 @@ def _leave_open(
     edges: Sequence[float],
     reason: str,
 ) -> Assessment:
-    """Return an assessment and estimate how many processes would move the interval past the nearest edge.
+    """Return an assessment with the number of processes that would probably be enough for a decision.
 
-    The half-width of the interval decreases with the square root of the number of processes. The estimate is
-    conservative, because it ignores that Student's quantile decreases as well.
+    The interval must no longer contain the nearest edge. Its half-width decreases with the square root of the number of
+    processes. The estimate is conservative, because it ignores that Student's quantile decreases as well.
     """
     if measured_ratio.low is None or measured_ratio.high is None:
-        reason_without_interval = f"{measured_ratio.value:.2f} comes from one process per side, so it has no interval"
+        reason_without_interval = f"the ratio {measured_ratio.value:.2f} has no interval: each side has one process"
         return Assessment(conclusion="undecided", reason=reason_without_interval, more_processes=1, range=claimed_range)
     half_width = math.log(measured_ratio.high / measured_ratio.low) / 2
     gap = min(abs(math.log(measured_ratio.value / edge)) for edge in edges)
@@ -179,7 +179,7 @@ def _leave_open(
 
 
 def judge_count(count: int, order: str, total: int, what: str) -> Assessment:
-    """Judge the claim that a count out of ``total`` is zero ("none") or not ("some"). ``what`` is the unit."""
+    """Judge the claim that ``count`` is zero ("none") or above zero ("some"). ``what`` is the unit of ``total``."""
     conclusion: ClaimConclusion = "supported" if (count == 0) == (order == "none") else "refuted"
     return Assessment(conclusion=conclusion if count or total else "undecided", reason=f"{count:,} in {total:,} {what}")
 
@@ -194,17 +194,17 @@ def consider_machine_size(assessment: Assessment, loads: Sequence[tuple[float, f
         return assessment
     reason = (
         f"{rate:,.0f} requests/s need {math.ceil(rate * cost)} CPUs, because each request takes {cost * 1e6:,.0f} µs "
-        f"of CPU time in server, generator and database; this machine has {cpus} CPUs"
+        f"of CPU time in the server, generator and database; this machine has {cpus} CPUs"
     )
     return replace(assessment, conclusion="needs a larger machine", reason=reason, more_processes=0.0)
 
 
 def combine_conclusions(words: Sequence[ClaimConclusion], *, can: bool = False) -> ClaimConclusion:
-    """Return a claim's verdict: the worst conclusion among its statements or, if ``can`` is set, the best."""
+    """Return a claim's verdict: the worst conclusion on its statements, or the best conclusion if ``can`` is set."""
     return next((word for word in (WORST_FIRST[::-1] if can else WORST_FIRST) if word in words), "undecided")
 
 
-# ---- from records ----------------------------------------------------------------------------------------------------
+# ---- verdicts from recorded runs and program output ------------------------------------------------------------------
 
 
 def judge_by_runs(claim: Claim, records: RunRecords, runs: Sequence[RunInfo]) -> ClaimVerdict:
@@ -257,7 +257,7 @@ def _judge_by_trials(statement: Statement, records: RunRecords) -> StatementVerd
             missing = f"{cell.implementation} {cell.test_type}: {reason}"
         elif not cell_trials.trials:
             missing = f"{cell.label}: not measured"
-        elif statement.metric != ERRORS and not cell_trials.valid:  # errors are also counted in excluded trials
+        elif statement.metric != ERRORS and not cell_trials.valid:  # excluded trials still count towards errors
             missing = f"{cell.label}: excluded by validity checks: {cell_trials.why_empty}"
         if missing:
             return _statement(statement, cpus, Assessment(conclusion="undecided", reason=missing), takes=MISSING_VALUE)
@@ -289,7 +289,7 @@ def _rounded(figures: Iterable[float]) -> tuple[float, ...]:
 
 
 def _cpu_seconds(trial: Trial) -> float:
-    """Return the CPU seconds per request, summed over server, generator and database."""
+    """Return the CPU seconds per request, summed over the server, the generator and the database."""
     seconds = trial.server.cpu_seconds + trial.generator_cpu_seconds + (trial.database_cpu_seconds or 0.0)
     return seconds / max(trial.requests, 1)
 
@@ -318,7 +318,7 @@ def _judge_two_sides(
 ) -> StatementVerdict:
     """Judge a statement about two sides.
 
-    ``sides`` contains each side's values by process, and ``costs`` each side's CPU seconds per request.
+    ``sides`` contains each side's values, one per process. ``costs`` contains each side's CPU seconds per request.
     """
     if measured_ratio is None:
         return _statement(

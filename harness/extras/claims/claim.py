@@ -16,7 +16,7 @@ from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.records.verdicts import UNCHANGED_MARGIN
 from harness.stats.cell_values import METRICS
 
-ERRORS = "errors"  # metric that counts a cell's failed requests; statements claim errors or no errors
+ERRORS = "errors"  # metric: the number of a cell's failed requests, which a statement claims to be zero or not
 
 
 def _known(what: str, names: Sequence[str]) -> AfterValidator:
@@ -57,7 +57,7 @@ class ClaimSide(ConfigSection):
 
 
 class Rounds(ConfigSection):
-    """The predicted time of ``calls`` equal calls on ``CPUs - less`` workers, as a ratio to a single call's time."""
+    """The predicted ratio of two durations: ``calls`` equal calls on ``CPUs - less`` workers, and a single call."""
 
     calls: int = Field(ge=1)
     less: int = Field(default=0, ge=0)
@@ -68,7 +68,7 @@ class Rounds(ConfigSection):
 
 
 class Needs(ConfigSection):
-    """Requests/s that both implementations must reach before the claimed effect can be observed."""
+    """The requests/s that each implementation must reach before the claimed effect can be observed."""
 
     of: float = Field(gt=0)
     to: float = Field(gt=0)
@@ -76,13 +76,13 @@ class Needs(ConfigSection):
 
 
 class Statement(ConfigSection):
-    """A claimed ratio or order of two cells, or a claim that a cell has errors or no errors.
+    """A claim about the ratio or the order of two cells, or about the presence of errors in one cell.
 
     A statement about a program names ``figures`` instead of cells: keys of the JSON object that the program prints.
     The order "none" claims that a cell has no errors or that a figure is zero. "some" claims the opposite.
     """
 
-    name: str  # name that is unique within the claim
+    name: str  # statement name, unique within the claim
     metric: Annotated[str, _known("metric", [*METRICS, ERRORS])] = ""
     of: ClaimSide | None = None
     to: ClaimSide | None = None
@@ -93,8 +93,8 @@ class Statement(ConfigSection):
     tolerance: float = Field(default=0.15, gt=0)
     least: float = Field(default=UNCHANGED_MARGIN, gt=0)  # smallest relative difference that is relevant in practice
     substantial: bool = False  # whether the source claims a difference of at least ``least``
-    context: bool = False  # if set, this project added the statement, and it does not affect the claim's verdict
-    why: str = ""  # sentence that explains why the expected ratio depends on the number of CPUs
+    context: bool = False  # True if this project added the statement, which then does not affect the verdict
+    why: str = ""  # why the expected ratio depends on the number of CPUs, as a sentence
     needs: Needs | None = None
     rounds: Rounds | None = None  # formula for a ratio that depends on the number of CPUs
 
@@ -133,17 +133,17 @@ class Statement(ConfigSection):
 
 
 class Claim(ConfigSection):
-    """A claim: the contents of a file in config/claims."""
+    """A claim made in a conference talk, as described by a file in config/claims."""
 
     name: str
     title: str  # the claim as a sentence
     talk: str
     page: str  # slide or page of the talk
-    said: str  # quotation from the talk, with figures
+    said: str  # quotation from the talk, including its figures
     conditions: str  # conditions under which the talk's figures were measured
-    here: str = ""  # how this project's measurement differs from the talk's
-    can: bool = False  # if set, the source claims only a possibility, so one supported statement is enough
-    program: tuple[str, ...] = ()  # command that prints a JSON object of figures; it runs in the root of the repository
+    here: str = ""  # how this project's measurement differs from the measurement in the talk
+    can: bool = False  # True if the source claims only a possibility, so one supported statement is enough
+    program: tuple[str, ...] = ()  # command that prints a JSON object of figures, run in the repository root
     compare: tuple[Statement, ...] = Field(min_length=1)
 
     @property
@@ -157,11 +157,14 @@ class Claim(ConfigSection):
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"compare: two statements are named {twice[0]!r}. Rename one of them")
         if all(each.context for each in self.compare):
-            raise ValueError("compare: every statement is context. Remove `context` from at least one statement")
+            raise ValueError(
+                "compare: every statement is context, so there is nothing to judge. "
+                "Remove `context` from at least one statement"
+            )
         for each in self.compare:
             if bool(self.program) == bool(each.cells):
                 raise ValueError(
-                    f"compare {each.name!r}: a claim with a program needs figures; all other claims need `of` and `to`"
+                    f"compare {each.name!r}: a claim with `program` needs `figures`; other claims need `of` and `to`"
                 )
         return self
 

@@ -38,7 +38,7 @@ def listing(
     output: Annotated[Path | None, Parameter(help="write a Markdown page to this file")] = None,
     results: Annotated[str | None, Parameter(help="results folder; default: results/", metavar="DIR")] = None,
 ) -> int:
-    """List claims with the latest verdicts. If you name claims, also show the statements of each claim."""
+    """List claims and their latest verdicts. If you name claims, also list their statements."""
     claims, verdicts_by_claim = select_claims(read_claims(), names), recorded.latest_verdicts(results_folder(results))
     if output:
         write_file(output, show.page(claims, verdicts_by_claim))
@@ -58,15 +58,15 @@ def _as_json(claims: Sequence[Claim], verdicts_by_claim: Mapping[str, ClaimVerdi
 
 @command.command
 def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 - frozen
-    """Measure the undecided statements of claims, then judge the claims from all measurements so far.
+    """Measure the claims' undecided statements, then judge the claims by all measurements so far.
 
     Claims that share servers form a group. tfb measures each group in a separate run and divides --time among the runs.
     """
     require_clone("claims run")
     if flags.part:
-        raise UsageError("--part: claims determine the implementations. Remove the flag, and name claims instead")
+        raise UsageError("--part: claims determine the implementations. Remove the flag, and name fewer claims")
     if flags.resume:
-        raise UsageError("--resume: ./tfb claims run always continues with earlier measurements. Remove the flag")
+        raise UsageError("--resume: ./tfb claims run always continues with earlier measurements, so remove the flag")
     claims = select_claims(read_claims(), names)
     flags = replace(flags, profile=flags.profile or "claims")
     command_line = ("claims", "run", *names)
@@ -98,7 +98,7 @@ def _run_program(claim: Claim, number: int) -> Mapping[str, float]:
 
 
 def _show_plan(claims: Sequence[Claim], settings: Settings, seconds: float | None) -> int:
-    """Print the groups of claims that tfb would measure. For each group, print the run's plan and expected length."""
+    """Print the groups of claims that tfb would measure. For each group, print the plan and the expected duration."""
     groups = measure.group_open_claims(claims, recorded.read_claims(settings.results).verdicts)
     for claim in claims:
         if claim.program:
@@ -130,8 +130,8 @@ def _measure_groups(claims: Sequence[Claim], settings: Settings, seconds: float 
 def _judge_claims(claims: Sequence[Claim], settings: Settings) -> dict[str, ClaimVerdict]:
     """Judge the claims from all comparable runs in the results folder. Record and return the verdicts.
 
-    If the comparable runs do not cover all cells of a claim, keep the earlier verdict on the claim. For example, runs
-    before a kernel update are not comparable.
+    If the comparable runs do not cover all of a claim's cells, keep the earlier verdict on the claim. After a kernel
+    update, for example, earlier runs are no longer comparable.
     """
     records, runs_by_implementation = measure.evidence(settings.results) or (None, {})
     verdicts_by_claim, verdicts = recorded.read_claims(settings.results).verdicts, {}

@@ -1,4 +1,4 @@
-"""Measures the undecided statements of claims, with benchmark runs or with a claim's program.
+"""Measures the undecided statements of claims, by benchmark runs or by running a claim's program.
 
 The runs use the ``interleaved`` design. One run measures all claims that share servers. All runs on the same
 machine with the same builds contribute to a verdict.
@@ -36,13 +36,13 @@ from harness.records.run_folders import list_runs
 from harness.records.run_info import ImplementationInfo, RunInfo
 from harness.records.run_records import RunRecords
 
-JAVA_CONDITION = ">=21"  # Java version that the claims' programs need, because they use virtual threads
-PROGRAM_STARTS = 5  # number of fresh starts of a claim's program
-# Facts about the machine that must be equal in all combined runs.
+JAVA_CONDITION = ">=21"  # Java version that the claims' programs require, because they use virtual threads
+PROGRAM_STARTS = 5  # how often to start a claim's program
+# Facts about the machine that must be equal in all runs whose results are combined.
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
-# Sections of a profile that do not affect whether runs are comparable.
+# Keys of a profile that may differ between comparable runs.
 EXCLUDED_SECTIONS = {"description", "interleaved", "processes"}
-# Settings that may differ between combined runs. "profile" is compared separately.
+# Settings that may differ between runs whose results are combined. "profile" is compared separately.
 EXCLUDED_SETTINGS = ("profile", "claims", "reverse_order")
 
 CellLoads = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
@@ -62,22 +62,22 @@ def merge_cells(cells: Iterable[ClaimSide]) -> CellLoads:
     }
 
 
-# ---- undecided statements -------------------------------------------------------------------------------------------
+# ---- runs for undecided statements ----------------------------------------------------------------------------------
 
 
 def group_open_claims(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> list[list[Claim]]:
     """Return the claims whose implementations must be measured in more processes, grouped by run.
 
-    Each returned claim is reduced to the statements that ``open_part`` selects.
+    Each returned claim contains only the statements that ``open_part`` selects.
     """
     open_claims = (open_part(claim, verdicts.get(claim.name)) for claim in claims if not claim.program)
     return groups([claim for claim in open_claims if claim])
 
 
 def open_part(claim: Claim, recorded_verdict: ClaimVerdict | None) -> Claim | None:
-    """Return the claim, reduced to statements whose servers need more processes, or None if no server needs more.
+    """Return the claim with only those statements whose servers need more processes, or None if there are none.
 
-    All cells of such a server are measured again, because a process's earlier work may affect later measurements.
+    Measure all of such a server's cells again, because a process's earlier work may affect later measurements.
     """
     if recorded_verdict is None:
         return claim
@@ -112,9 +112,9 @@ def groups(claims: Sequence[Claim]) -> list[list[Claim]]:
 def measurement_settings(
     claims: Sequence[Claim], settings: Settings, seconds: float | None = None, processes: int = 0
 ) -> Settings:
-    """Return the settings of a run for these claims. ``processes`` or ``seconds`` limits the length of the run."""
+    """Return the settings of a run that measures the claims, limited to ``seconds`` or a number of ``processes``."""
     rules = settings.profile.processes
-    if seconds and not processes and rules.minimum < rules.maximum:  # the limits are equal if --processes is given
+    if seconds and not processes and rules.minimum < rules.maximum:  # the flag --processes makes the limits equal
         single_process = measurement_settings(claims, settings, processes=1)
         plan = limit_memory(make_plan(single_process), settings.results, machine.free_memory())
         processes = max(1, min(rules.maximum, round(seconds / predict(plan, single_process.seed).seconds)))
@@ -136,11 +136,11 @@ def measurement_settings(
     )
 
 
-# ---- earlier measurements -------------------------------------------------------------------------------------------
+# ---- results of earlier runs ----------------------------------------------------------------------------------------
 
 
 def evidence(results: Path) -> tuple[RunRecords, dict[str, list[RunInfo]]] | None:
-    """Return the combined records of all comparable runs for claims, and the runs of each implementation.
+    """Return the combined records of all comparable runs for claims, and the list of runs by implementation.
 
     A run is comparable if it has the newest run's machine, runtime, tools and settings. Processes that ran an older
     build of an implementation are omitted. The remaining processes are numbered consecutively across runs. Return None
@@ -194,7 +194,7 @@ def _comparable_conditions(info: RunInfo) -> object:
         else {}
     )
     others = {key: value for key, value in info.settings.items() if key not in EXCLUDED_SETTINGS and value is not None}
-    sources = info.run_id if info.dirty else ""  # sources with uncommitted changes may differ between two runs
+    sources = info.run_id if info.dirty else ""  # runs with uncommitted changes may have different sources
     return info.machine.model_dump(include=MACHINE), info.runtime, info.generator, info.tools, rules, others, sources
 
 
@@ -224,7 +224,7 @@ def _changed(before: str, now: str, folder: str) -> bool:
 def run_program(claim: Claim) -> dict[str, float]:
     """Return the figures that a claim's program prints.
 
-    Raises EnvironmentLacksError if the program cannot be started, or StartError if figures are missing in the output.
+    Raises EnvironmentLacksError if the program cannot be started, or StartError if its output lacks a figure.
     """
     env = dict(os.environ)
     if tool := toolchain.find_tool("java", JAVA_CONDITION):
@@ -238,8 +238,8 @@ def run_program(claim: Claim) -> dict[str, float]:
     output = completed.stdout.strip()[-300:] or "nothing"
     command, names = " ".join(claim.program), ", ".join(sorted(required_figures))
     raise StartError(
-        f"claim {claim.name}: {command} must print a JSON object with the numbers {names} (Java {JAVA_CONDITION}); "
-        f"it ended with {process.describe_status(completed.status)} and printed: {output}"
+        f"claim {claim.name}: {command} must print a JSON object with the numbers {names} (Java {JAVA_CONDITION}), "
+        f"but ended with {process.describe_status(completed.status)} and printed: {output}"
     )
 
 

@@ -29,11 +29,11 @@ SUMMARIES: Mapping[ClaimConclusion, str] = {
     "undecided": "Undecided",
 }
 NOT_MEASURED = "not measured yet"
-MIN_DIAGRAM_WIDTH = math.log(1.25)  # minimum width of a diagram (natural logarithm of a ratio)
+MIN_DIAGRAM_WIDTH = math.log(1.25)  # minimum range of a diagram's axis, as the natural logarithm of a ratio
 
 
 def sentence(conclusion: ClaimConclusion, statements: Sequence[StatementVerdict]) -> str:
-    """Return the verdict on a claim as a sentence with the figures that led to it."""
+    """Return the verdict on a claim as a sentence that includes the deciding figures."""
     deciding = [each for each in statements if each.verdict == conclusion]
     shown = deciding[: 1 if conclusion == "needs a larger machine" else 3]
     parts = [f"{each.name}: {_describe(each)}" if len(statements) > 1 else _describe(each) for each in shown]
@@ -82,7 +82,7 @@ def picture(statement: StatementVerdict) -> str:
 def show(
     claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console: Console, *, with_statements: bool
 ) -> None:
-    """Print the latest verdicts on claims. ``with_statements`` adds the statements with the measured values."""
+    """Print the latest verdicts on claims. If ``with_statements`` is set, add each statement and its measured value."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for header in ("claim", "verdict", "claim and measurement"):
         table.add_column(header, no_wrap=header == "claim")
@@ -134,6 +134,6 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
 
 
 def _deciding(verdict: ClaimVerdict) -> str:
-    """Return the diagram of the first statement that has the claim's verdict and an interval, or an empty string."""
+    """Return the diagram of the first statement that determined the verdict and has an interval, or an empty string."""
     drawn = (picture(each) for each in verdict.statements if each.verdict == verdict.verdict and not each.context)
     return next((f"`{text}`" for text in drawn if text), "")

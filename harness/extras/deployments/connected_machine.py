@@ -20,8 +20,8 @@ logger = logging.getLogger("tfb.machines")
 
 OPEN_SECONDS = 20.0  # time limit for connecting to an engine
 CALL_SECONDS = 10.0  # time limit for a docker command
-SETTLE_SECONDS = 1.0  # maximum wait for the ssh session to exit, slightly after a forwarded stream closes
-# Use the host keys from the user's ssh configuration, never prompt, and end the session after four seconds of silence.
+SETTLE_SECONDS = 1.0  # maximum wait for the ssh session to exit after a forwarded stream has closed
+# Use the user's known host keys, never prompt, and end the session if the machine is silent for four seconds.
 SSH = (
     *("ssh", "-nNT", "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-o", "ConnectTimeout=5"),
     *("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=2", "-o", "ControlPath=none"),
@@ -32,7 +32,7 @@ VERSION = ("version", "--format", "{{.Server.Version}}")
 
 @dataclass(kw_only=True)
 class ConnectedMachine:
-    """A machine with a connected Docker engine."""
+    """A machine, and a connection to its Docker engine."""
 
     name: str
     address: str  # address at which the other machines reach this machine
@@ -82,7 +82,7 @@ class ConnectedMachine:
         """Stop a long-running docker command, unless it exits within a second."""
         if self.lost is None:
             child.wait(1.0)
-        # Do not wait long for the docker client of a lost engine, which may never exit.
+        # If the engine is lost, its docker client may never exit, so do not wait long.
         child.stop(grace=0.1 if self.lost else process.STOP_SECONDS)
 
     def send(self, image: str) -> None:
@@ -103,20 +103,20 @@ class ConnectedMachine:
 def reached(host: Host, folder: Path, *, needs_address: bool = True) -> Iterator[ConnectedMachine]:
     """Connect to a machine, forward its engine's socket, and yield the machine.
 
-    If ``needs_address`` is set, a machine with a Docker context needs an address for the other machines. Raises
-    UsageError if the address is missing, EnvironmentLacksError with a remedy if the machine cannot be used, or
-    MachineLostError if the engine does not respond.
+    If other machines must reach the machine (``needs_address``), a host given as a Docker context must include an
+    address. Raises UsageError if the address is missing, EnvironmentLacksError with a remedy if the machine cannot be
+    used, or MachineLostError if the engine does not respond.
     """
     if host.reached_by == "context":
         if host.address is None and needs_address:
-            raise UsageError(f"{host.text}: the address for the other machines is missing: write {host.text}=ADDRESS")
+            raise UsageError(f"{host.text}: other machines need an address for this host: write {host.text}=ADDRESS")
         machine = ConnectedMachine(name=host.text, address=host.address or "", engine=("--context", host.name))
         machine.require_response()
         yield machine
         return
     log = folder / f"ssh-{re.sub(r'[^A-Za-z0-9.-]', '-', host.name)}.log"
     with ownership.make_scratch_folder("ssh") as scratch:
-        path = scratch / "d.sock"  # short, because a socket path is limited to 107 bytes
+        path = scratch / "d.sock"  # a short name, because socket paths are limited to 107 bytes
         port = ("-p", str(host.port)) if host.port else ()
         command = [*SSH, *configuration(), *port, "-L", f"{path}:{SOCKET}", host.name]
         with safe_write.append(log, private=True) as output:
@@ -134,7 +134,7 @@ def configuration() -> Sequence[str]:
 
 
 def _address(host: Host) -> str:
-    """Return the host name to which ssh resolves ``host.name``."""
+    """Return the host name that the ssh configuration defines for ``host.name``."""
     done = process.run(["ssh", "-G", *configuration(), host.name], seconds=CALL_SECONDS)
     match = re.search(r"^hostname (\S+)$", done.stdout, re.MULTILINE)
     return match[1] if match else host.name.rpartition("@")[2]

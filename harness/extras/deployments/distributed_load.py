@@ -11,7 +11,7 @@ from harness.runtime import GeneratorStart
 from harness.runtime.compose import client_environment
 from harness.runtime.generator import GeneratorProgram, run_generator
 
-# Shell script that starts the generator after it has read the line "go". If stdin is closed first, no generator starts.
+# Shell script that waits for the line "go", then starts the generator. If stdin is closed first, it starts nothing.
 WAIT_FOR_GO = 'echo ready; read -r word && [ "$word" = go ] && echo begun && exec "$0" "$@"'
 FLAGS = {  # load generator -> flags for the number of connections and threads
     "wrk": ("-c", "-t"),
@@ -23,7 +23,7 @@ FLAGS = {  # load generator -> flags for the number of connections and threads
 
 @dataclass(frozen=True, kw_only=True)
 class ClientShare:
-    """A client's share of the load, as arguments of its load generator."""
+    """The part of a load that one client generates, and the arguments of its load generator."""
 
     connections: int
     threads: int
@@ -35,7 +35,10 @@ def shares(program: str, arguments: Sequence[str], clients: int) -> list[ClientS
     indices = [arguments.index(flag) + 1 for flag in FLAGS[program]]
     connections, threads = (int(arguments[index]) for index in indices)
     if connections < clients:
-        raise LoadError(f"{connections} connections cannot be divided among {clients} clients: remove this load")
+        raise LoadError(
+            f"{connections} connections cannot be divided among {clients} clients: "
+            "use at least one connection per client"
+        )
     client_shares = []
     for number in range(clients):
         own_connections, own_threads = (
@@ -49,7 +52,7 @@ def shares(program: str, arguments: Sequence[str], clients: int) -> list[ClientS
 
 
 class Generators:
-    """Load generators on all clients. ``parts`` has an entry per client: machine, share of the load, and program."""
+    """The load generators on all clients. ``parts`` contains each client's machine, part of the load, and program."""
 
     def __init__(
         self,
@@ -87,19 +90,19 @@ class Generators:
         )
 
     def starts(self) -> Sequence[GeneratorStart]:
-        """Return each client's share and start times. ``start_seen_at`` may be slightly late, but is never early."""
+        """Return each client's connections, threads and start time. ``start_seen_at`` may be late, never early."""
         return self._begun
 
     def wait(self, seconds: float) -> int | None:
         """Return 0 if all generators succeeded, a failed generator's status, or None while generators are running.
 
-        Wait for at most ``seconds`` per generator. Raises MachineLostError.
+        Wait for at most ``seconds`` per generator. Raises MachineLostError if a machine is lost.
         """
         try:
-            for machine in self._machines:  # including the database's machine, whose loss no generator would detect
+            for machine in self._machines:  # includes the database's machine, whose loss no generator would detect
                 machine.require_reachable()
         except MachineLostError:
-            for machine, _, program in self._parts:  # the docker clients of a lost engine would wait forever
+            for machine, _, program in self._parts:  # the docker client of a lost engine would wait forever
                 if machine.lost is not None:
                     program.abandon()
             raise
@@ -132,7 +135,7 @@ def start_generators(
 ) -> Iterator[Generators]:
     """Start a load generator on every client, and stop all generators at the end of the block.
 
-    The generators send no request before ``Generators.begin``.
+    The generators do not send requests until ``Generators.begin`` is called.
     """
     with ExitStack() as stack:
         parts = [

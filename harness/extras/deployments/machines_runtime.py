@@ -59,7 +59,7 @@ def refuse(settings: Settings) -> None:
     open_loop = any(TEST_TYPES[name].open_loop for name in settings.test_types)
     searches = settings.profile.design == "search"
     for flag, is_set, reason in (
-        ("--runtime local", settings.runtime == "local", "other machines are reached through their Docker engines"),
+        ("--runtime local", settings.runtime == "local", "tfb starts programs on other machines only through Docker"),
         ("--network-mode bridge", settings.network_mode == "bridge", "a bridge network does not span machines"),
         ("--type order", open_loop, "tfb generates arrivals on a single machine only"),
         ("a profile that searches for capacities", searches, "tfb generates open loops on a single machine only"),
@@ -78,7 +78,7 @@ class MachinesRuntime(DockerRuntime):
 
     @property
     def side_by_side(self) -> bool:
-        """Return False, because this runtime runs a single server at a time."""
+        """False, because this runtime runs only a single server at a time."""
         return False
 
     @property
@@ -118,12 +118,12 @@ class MachinesRuntime(DockerRuntime):
         """Return a context manager that runs the shared PostgreSQL server on the database machine."""
         machine = self.database_machine
         if machine is None:
-            raise EnvironmentLacksError("the run uses an existing PostgreSQL server, so tfb does not start PostgreSQL")
+            raise EnvironmentLacksError("the run uses an existing PostgreSQL server, so tfb cannot start one")
         make_container = partial(RemoteContainer, machine=machine, run_id=self.project.run_id)
         return self._database(machine.address, replace(self.project, engine=machine.engine), make_container)
 
     def remove_all(self) -> None:
-        """Remove all resources that carry the run's label from every reachable machine."""
+        """Remove all resources with the run's label from every reachable machine."""
         for machine in self.reached.values():
             _quietly(machine, replace(self.project, engine=machine.engine).remove_all)
 
@@ -135,7 +135,7 @@ class MachinesRuntime(DockerRuntime):
         machine, port = self.server_machine, self.server_port or free_port()
         project = replace(self.project, engine=machine.engine)
         variables = {**self._variables(implementation, database, port), "TFB_SERVER_HOST": machine.address}
-        safe_write.append(log, private=True).close()  # the log must exist before the container
+        safe_write.append(log, private=True).close()  # the log must exist before the container starts
         with ExitStack() as stack:
             stack.callback(_quietly, machine, lambda: project.remove(SERVER))
             started_at = time.monotonic()
@@ -155,7 +155,7 @@ class MachinesRuntime(DockerRuntime):
     def generator(  # type: ignore[override]  # several programs with the interface of a single generator
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[RunningGenerator]:
-        """Start a load generator with a share of the load on each client.
+        """Start a load generator on each client, and divide the load among the generators.
 
         If ``folder`` is given, start a single generator on this machine instead.
         """
@@ -191,7 +191,7 @@ class MachinesRuntime(DockerRuntime):
             machine.require_response()
 
     def survey(self, info: RunInfo) -> RunInfo:
-        """Return ``info`` with each machine's facts and grade, and with measurements of the links between machines."""
+        """Return ``info`` with each machine's facts and grade, and with the measured links between machines."""
         run_id = self.project.run_id
         machines = survey.roles(self.hosts, self.reached, run_id)
         links = survey.measure_links(self.hosts, self.reached, run_id)

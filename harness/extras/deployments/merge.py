@@ -1,6 +1,7 @@
 """Merges runs into one: ``report RUN RUN … --deployments``, and ``report RUN RUN …`` for the parts of a selection.
 
-Ratios are computed within each deployment. Ratios between parts are computed through their common baseline.
+A merged run compares implementations within each deployment. It compares implementations from different parts through
+their common baseline.
 """
 
 import time
@@ -17,8 +18,9 @@ from harness.records.store import RunStore
 def merge_runs(runs: Mapping[str, Path], results: Path, *, across: bool = False) -> Path:
     """Merge runs into a new run and return the new folder. ``runs`` maps deployments or parts to folders.
 
-    If any run is a part, all runs must be the parts of a selection. ``across`` permits parts from different commits or
-    kinds of machines. Raises UsageError if the runs cannot be merged, or StoreError if a run cannot be read or written.
+    If any run is a part, the runs must be all parts of one selection. ``across`` permits parts from different commits
+    or kinds of machines. Raises UsageError if the runs cannot be merged, or StoreError if a run cannot be read or
+    written.
     """
     records_by_deployment = dict(
         zip(
@@ -50,7 +52,7 @@ def merge_runs(runs: Mapping[str, Path], results: Path, *, across: bool = False)
         problems += [f"{name}: {each}" for each in dict.fromkeys((*info.problems, *records.problems))]
         if info.status not in ("complete", "incomplete", "failed"):
             problems.append(f"{name}: the run is {info.status}; its completed measurements are included")
-        for each in info.implementations:  # prefer the record of a deployment that built the implementation
+        for each in info.implementations:  # prefer the record from a run that built the implementation
             previous = implementations.get(each.name)
             if previous is None or not (previous.build and previous.build.status == "ok"):
                 implementations[each.name] = each

@@ -10,7 +10,7 @@ MEMORY_TOLERANCE = 0.1  # maximum relative difference in memory size between mac
 
 
 def require_all_parts(infos: Mapping[str, RunInfo]) -> Part:
-    """Return the record of the merged parts. Raises UsageError unless the parts form the complete selection."""
+    """Return the part record of the merged run. Raises UsageError unless the runs are all parts of one selection."""
     first, owners = next(info.part for info in infos.values() if info.part), dict[int, str]()
     for name, info in infos.items():
         part = info.part
@@ -44,7 +44,7 @@ def _require_whole_selection(infos: Mapping[str, RunInfo], selection: Collection
     names = sorted({*expected, *counts, str(baseline)})
     if wrong := [f"{name} in {counts[name]}" for name in names if counts[name] != expected.get(name, 0)]:
         raise UsageError(
-            f"the parts do not divide the selection: {', '.join(wrong[:5])} of {len(infos)} parts. Expected the "
+            f"the parts do not match the selection: {', '.join(wrong[:5])} of {len(infos)} parts. Expected the "
             f"baseline {baseline} in every part, and each other implementation in one part. Different commits may "
             "divide a selection differently: repeat the parts at the same commit"
         )
@@ -55,7 +55,7 @@ def _describe(part: Part) -> str:
 
 
 def list_differences(first: RunInfo, other: RunInfo) -> Iterator[str]:
-    """Yield the differences in commit and kind of machine, which --across permits."""
+    """Yield the differences between two parts that --across permits: in the commit and in the kind of machine."""
     if first.revision != other.revision or first.revision is None:
         yield f"commit: {_commit(first)} and {_commit(other)}"
     if first.dirty or other.dirty:

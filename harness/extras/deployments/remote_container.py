@@ -1,8 +1,7 @@
 """A running container on a remote machine, with the interface of a local container.
 
 The remote Docker engine reports whether the container is running. A second container on that machine, the reader
-(toolset/meter), provides the counters. The reader responds to each line on stdin with a line of counters. Times refer
-to the remote machine's clock.
+(toolset/meter), responds to each line on stdin with a line of counters. Times refer to the remote machine's clock.
 """
 
 import contextlib
@@ -24,9 +23,9 @@ from harness.runtime.compose import client_environment, label_flags, ownership_l
 from harness.runtime.container import LAST_LINES, SETTLE_SECONDS, Container, describe_end, follow_log
 from harness.runtime.limits import Limits
 
-OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # time limits for starting the reader and for each reading
+OPEN_SECONDS, READ_SECONDS = 30.0, 5.0  # time limits to start the reader and to get a reading
 METER_IMAGE = "tfb/meter"
-# Flags that give the reader read-only access to the host's namespaces.
+# docker flags that let the reader see the host's processes, control groups and sockets, without write access.
 NAMESPACES = (
     *("--pid", "host", "--cgroupns", "host", "--network", "host", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup:ro"),
     *("--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
@@ -36,8 +35,8 @@ NAMESPACES = (
 class RemoteContainer(Container):
     """A running container on a remote machine. Its output is appended to ``log`` until ``close``.
 
-    The output stream ends with the container, so ``alive`` does not contact the machine during a trial. If ``port`` is
-    0, the reader does not count connections. Raises StartError if the container exits immediately.
+    ``alive`` checks whether the output stream has ended, so it sends no request to the machine during a trial. If
+    ``port`` is 0, the reader does not count connections. Raises StartError if the container exits immediately.
     """
 
     def __init__(
@@ -82,12 +81,12 @@ class RemoteContainer(Container):
 
         Raises ServerDiedError if the container or the reader has exited, or MachineLostError if the machine is lost.
         """
-        # Calls within 50 ms return the same reading.
+        # Reuse a reading for 50 ms.
         if time.monotonic() - self._last_at < 0.05:
             return self._last
         self.machine.require_reachable()
         if control := self._reader.stdin:
-            with contextlib.suppress(OSError):  # a failed write means that the reader has exited; _line reports this
+            with contextlib.suppress(OSError):  # if the reader has exited, ``_line`` reports it
                 control.write(b"\n")
                 control.flush()
         self._last, self._last_at = self._line(READ_SECONDS), time.monotonic()
@@ -126,7 +125,7 @@ class RemoteContainer(Container):
     def read(self) -> Reading:
         """Return the counters of the container's control group. Raises the same errors as ``line``.
 
-        Times in the reading refer to the remote machine's clock.
+        The reading's times refer to the remote machine's clock.
         """
         process.truncate_log(self.log)
         counters = self.line()["reading"]
@@ -173,7 +172,7 @@ class RemoteContainer(Container):
             self._complete_log()
 
     def _last_lines(self) -> str:
-        """Return the end of the container's output from the engine. Raises MachineLostError."""
+        """Ask the engine for the last lines of the container's output. Raises MachineLostError."""
         return self.machine.docker("logs", "--tail", LAST_LINES, self.id).stdout
 
 

@@ -19,8 +19,8 @@ from harness.records.run_info import MachineLink, RoleMachine
 from harness.runtime import compose, images
 
 METER = "tfb-meter"  # name of the compose service
-SECONDS = 30.0  # time limit for surveying a machine or a link
-SLOW_LINK = 1.1e9 / 8  # bytes/s; a fast server can saturate a link that is slower than this
+SECONDS = 30.0  # time limit to read a machine's facts or to measure a link
+SLOW_LINK = 1.1e9 / 8  # bytes/s; fast servers can saturate slower links
 RUN = "doctor"
 
 
@@ -73,7 +73,7 @@ def measure_links(hosts: Hosts, connected: Mapping[Host, ConnectedMachine], run_
 
 
 def _link(listener: ConnectedMachine, sender: ConnectedMachine, run_id: str) -> MachineLink:
-    """Measure the link between two machines, using the addresses that a run uses. ``listener`` accepts connections."""
+    """Measure the link between two machines at the addresses that a run uses. ``sender`` connects to ``listener``."""
     command = _command(listener, run_id, "serve", listener.address)
     options = process.ProcessOptions(env=compose.client_environment())
     serving = process.Child(command, options, stdin=process.PIPE, stdout=process.PIPE)
@@ -84,7 +84,7 @@ def _link(listener: ConnectedMachine, sender: ConnectedMachine, run_id: str) -> 
         ready = output and select.select([output], [], [], SECONDS)[0]
         first_line = output.readline().decode(errors="replace").strip() if output and ready else ""
         if not first_line.startswith("{"):
-            raise MachineLostError(first_line or f"{listener.name}: the link measurement did not start")
+            raise MachineLostError(first_line or f"{listener.name}: cannot start link.py, which measures the link")
         measured = ask(sender, run_id, "ask", listener.address, str(json.loads(first_line)["port"]))
     return MachineLink(of=listener.name, to=sender.name, **measured)
 
@@ -111,17 +111,17 @@ def _command(machine: ConnectedMachine, run_id: str, *arguments: str) -> list[st
     return machine.command(*run, *compose.label_flags(compose.ownership_labels(run_id)), *entry, *arguments)
 
 
-# ---- ./tfb doctor, ./tfb clean ---------------------------------------------------------------------------------------
+# ---- commands: ./tfb doctor and ./tfb clean --------------------------------------------------------------------------
 
 
 def doctor(hosts: Hosts, *, as_json: bool) -> int:
-    """Print the facts about every machine and link that a run would record. Raises the same errors as a run."""
+    """Print the facts about machines and links that a run would record. Raises the same errors as a run."""
     compose.engine_version()
     with ExitStack() as stack:
         scratch = stack.enter_context(ownership.make_scratch_folder("doctor"))
         log = scratch / "build.log"
         if images.is_foreign(METER_IMAGE):
-            raise EnvironmentLacksError(f"the image {METER_IMAGE} exists, and tfb did not build it: rename it")
+            raise EnvironmentLacksError(f"the image {METER_IMAGE} exists, but tfb did not build it: rename it")
         done = compose.Project(run_id=RUN, bridge=False).build(METER, seconds=600, log=log, more={})
         if done.status != 0:
             raise EnvironmentLacksError(f"cannot build the image {METER_IMAGE}: {process.tail(log)}")

@@ -18,7 +18,7 @@ from harness.stats.cell_values import METRICS
 from harness.units import format_seconds
 
 BUDGETS = {"budget_p99": "response-time-p99", "budget_cpu": "cpu-per-request"}  # key in tfb.toml -> metric
-LABELS = {"budget_p99": "the 99th percentile of response times", "budget_cpu": "CPU time per request"}
+LABELS = {"budget_p99": "99th-percentile response time", "budget_cpu": "CPU time per request"}
 MAX_BUDGET_PROCESSES = 60  # maximum number of processes that tfb recommends
 BUDGET_ERROR = 0.02  # probability of the verdict "slower" if a request's true cost equals the budget
 
@@ -49,7 +49,7 @@ def _apply(verdict: RequestVerdict, trials: Sequence[Trial], request: Request, m
         budget: float | None = getattr(request, key)
         if budget is None:
             continue
-        statement = f"{key} = {format_seconds(budget)}: {LABELS[key]} of head"
+        statement = f"{key} = {format_seconds(budget)}: head's {LABELS[key]}"
         logs = _log_costs([t for t in trials if t.implementation == HEAD], metric)
         if not logs:
             open_budgets.append(f"{statement} is unknown")
@@ -88,10 +88,13 @@ def _half_width(logs: Sequence[float], count: int) -> float:
 
 
 def _remedy(logs: Sequence[float], excess: float, minutes: float) -> str:
-    """Return advice on how to decide whether head exceeds a budget. ``excess`` is the measured cost / budget."""
+    """Return how the user can find out whether head exceeds a budget.
+
+    ``excess`` is the measured cost divided by the budget.
+    """
     enough = (n for n in range(len(logs) + 1, MAX_BUDGET_PROCESSES) if _half_width(logs, n) < math.log(excess))
     if len(logs) > 1 and (count := next(enough, 0)):
-        return f"{count} processes would probably decide (--time {math.ceil(count * minutes / len(logs))}m)"
+        return f"{count} processes would probably suffice (--time {math.ceil(count * minutes / len(logs))}m)"
     return "the difference is too small for this machine's noise" if len(logs) > 1 else "allow more time (--time 10m)"
 
 
@@ -106,5 +109,5 @@ def _by_process(trials: Sequence[Trial], metric: str) -> Mapping[int, Sequence[f
 
 
 def thresholds(requests: Sequence[Request]) -> Iterator[tuple[str, float]]:
-    """Yield the name and the threshold of each request that declares a threshold."""
+    """Yield (name, threshold) for each request that declares a threshold."""
     return ((request.name, request.threshold) for request in requests if request.threshold is not None)

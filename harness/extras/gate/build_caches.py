@@ -45,12 +45,12 @@ MANIFESTS = re.compile(
     r"|go\.(mod|work)|pyproject\.toml|setup\.(py|cfg)|constraints[\w.-]*\.txt|settings\.gradle(\.kts)?|config\.toml"
     r"|gradle\.properties|\.(nvmrc|node-version|python-version|tool-versions|java-version)|[\w.@+-]*\.(patch|prisma)"
 )
-# Folders that the other sides reuse. Package managers detect which files are still valid.
+# Folders that the other sides reuse. Package managers detect which of their files are still valid.
 SHARED_FOLDERS = ("target",)
 SHARED = (*SHARED_FOLDERS, *(name for name in get_args(CacheName) if name.startswith("~/")))
 SKIPPED = (".git", "node_modules", ".venv", "target")
 TOOLS = ("node", "npm", "python3", "pip", "cargo", "rustc", "go", "java", "mvn", "cc")
-# Prefixes of dependencies on folders in the repository. Package managers may copy these folders.
+# Prefixes of dependency versions that refer to a folder in the repository. Package managers may copy such a folder.
 LOCAL_DEPENDENCY = re.compile(rb"\b(?:file|link|portal|workspace):")
 NODE_SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "overrides", "resolutions")
 NODE_FOLDERS = (".bin", ".pnpm", ".package-lock.json", ".modules.yaml", ".yarn-integrity", ".yarn-state.yml")
@@ -67,7 +67,7 @@ class BuildCaches:
     services: Mapping[str, tuple[Service, Path]]  # side -> service and folder
     roots: Mapping[str, Path]  # side -> root folder of the side's copy of the repository
     origin: Path  # the service's folder in the user's working tree
-    note: str = ""  # report line about the use of the caches
+    note: str = ""  # line of the report that says whether the caches were used
     _store: Path | None = field(default=None, init=False)  # cache to fill after base's build, if any
 
     @property
@@ -89,7 +89,7 @@ class BuildCaches:
             return
         store = build_caches_folder() / str(keys.pop())
         if not os.path.isdir(store):  # noqa: PTH112 - Path.is_dir raises PermissionError
-            self._store, self.note = store, "cache: empty; later comparisons reuse base's dependencies"
+            self._store, self.note = store, "cache: empty; later comparisons will reuse base's dependencies"
             return
         copied_paths: list[Path] = []
         try:
@@ -135,7 +135,7 @@ class BuildCaches:
             stage.rename(self._store)
             _limit_size(parent)
             if not self._store.is_dir():
-                self.note = f"cache: not filled, because all caches together are limited to {MAX_BYTES >> 30} GiB"
+                self.note = f"cache: not filled, because all caches together would exceed {MAX_BYTES >> 30} GiB"
         except (TfbError, OSError, ValueError, LookupError, TypeError) as error:
             self.note = f"cache: not filled: {error}"
         finally:
@@ -144,7 +144,7 @@ class BuildCaches:
                 remove_tree_if_possible(stage)
 
     def share(self, homes: Path | None) -> Iterator[tuple[str, Path]]:
-        """Copy dependencies from base's build to sides without them. Yield the side and the path of each copy."""
+        """Copy dependencies from base's build to the sides that lack them. Yield (side, path) for each copy."""
         _, folder = self.services[BASE]
         for name in SHARED if homes else SHARED_FOLDERS:
             source = _place(name, folder, homes and homes / BASE)
@@ -159,7 +159,7 @@ class BuildCaches:
                     _copy(source, target)
                     _clean(name, target, self.roots[BASE], folder)
                 except (TfbError, OSError, ValueError, LookupError, TypeError):
-                    remove_tree_if_possible(target)  # the side's build installs the dependencies
+                    remove_tree_if_possible(target)  # the side's own build installs the dependencies
                 else:
                     yield side, target
 
@@ -238,7 +238,7 @@ def _replace_path(folder: Path, old: str, new: str) -> None:
     for path in (folder / "pyvenv.cfg", *folder.glob("bin/*"), *folder.glob("lib*/python*/site-packages/*.pth")):
         if path.is_file() and not path.is_symlink() and old.encode() in (data := path.read_bytes()):
             if b"\0" in data:
-                raise TfbError(f"{path.name} contains the path of an earlier side")
+                raise TfbError(f"{path.name} is a binary file that contains the path of an earlier side")
             path.write_bytes(data.replace(old.encode(), new.encode()))
 
 
@@ -253,7 +253,7 @@ def _clean(name: str, folder: Path, root: Path, service_folder: Path) -> None:
             raise TfbError(f"{name} contains a link into the side's folders: {path.relative_to(folder)}")
         # Reject the link, because cleaning the cache could otherwise remove files from the linked folder.
         if path.is_dir() and not path.resolve().is_relative_to(folder.resolve()):
-            raise TfbError(f"{name} contains a link to a folder outside it: {path.relative_to(folder)}")
+            raise TfbError(f"{name} contains a link to an outside folder: {path.relative_to(folder)}")
     cleaners: Mapping[str, Callable[[], None]] = {
         "node_modules": lambda: _clean_node(folder),
         ".venv": lambda: _clean_venv(folder),
@@ -313,7 +313,7 @@ def _clean_cargo(folder: Path, root: Path, service_folder: Path) -> None:
     dependencies = {each["name"] for each in packages} - own
     dependencies |= {name.replace("-", "_") for name in dependencies} - {name.replace("-", "_") for name in own}
     found = {path.parent for path in folder.glob("**/.fingerprint")}
-    profiles = {path for path in found if found.isdisjoint(path.parents)}  # skip nested: build scripts may run Cargo
+    profiles = {path for path in found if found.isdisjoint(path.parents)}  # ignore nested profiles of build scripts
     if not profiles:
         raise TfbError("target has no .fingerprint folder: tfb can cache a target folder only if Cargo created it")
     for profile in profiles:
@@ -325,7 +325,8 @@ def _clean_cargo(folder: Path, root: Path, service_folder: Path) -> None:
                     _remove(each)
     parents = {parent for path in profiles for parent in path.parents if parent.is_relative_to(folder)}
     kept = {*profiles, *parents, folder / ".rustc_info.json", *(parent / "CACHEDIR.TAG" for parent in parents)}
-    for parent in parents:  # Cargo would consider other files, such as the program, newer than head's code
+    # Remove outputs such as the program. Their recent timestamps would make Cargo skip the build of head's code.
+    for parent in parents:
         _remove(*(each for each in parent.iterdir() if each not in kept))
 
 
@@ -357,7 +358,7 @@ def _clean_go(folder: Path, root: Path) -> None:
         _remove(*folder.iterdir())
 
 
-# ---- limits ---------------------------------------------------------------------------------------------------------
+# ---- size limit -----------------------------------------------------------------------------------------------------
 
 
 def cache_sizes() -> list[tuple[Path, float, int]]:
@@ -371,13 +372,13 @@ def cache_sizes() -> list[tuple[Path, float, int]]:
 
 
 def _limit_size(parent: Path) -> None:
-    """Remove least recently used caches until at most ``MAX_BYTES`` remain. Remove abandoned temporary folders."""
+    """Remove least recently used caches until at most ``MAX_BYTES`` remain. Also remove abandoned temporary folders."""
     total = 0
     for store, used, size in sorted(cache_sizes(), key=lambda each: each[1], reverse=True):
         total += size
         abandoned = store.name.startswith("new-") and time.time() - used > COPY_SECONDS
         if total > MAX_BYTES and not store.name.startswith("new-"):
-            removed = parent / f"new-{os.getpid()}-{store.name}"  # no comparison uses this name
+            removed = parent / f"new-{os.getpid()}-{store.name}"  # no comparison reads it under this name
             store.rename(removed)
             remove_tree_if_possible(removed)
         elif abandoned:

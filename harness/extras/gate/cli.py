@@ -98,7 +98,8 @@ PROFILE = "gate"
 WORKING_TREE = "the working tree"
 KEEP_LOGS = "use --results DIR to keep the logs and measurements"
 EXIT_CODES = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
-# Seconds to measure a process of each side with up to three requests. Key: whether a just-in-time compiler runs.
+# Seconds that it takes to measure one process of each side with up to three requests. Key: whether the services use a
+# just-in-time compiler.
 PROCESS_SECONDS = {False: 60.0, True: 100.0}
 MIN_PROCESSES, DEFAULT_PROCESSES = 2, 5
 MIN_BUDGET_PROCESSES = 4  # with two processes, intervals are too wide to show that a cost exceeds a budget
@@ -133,7 +134,7 @@ class AskedComparison:
     """The arguments of a comparison: the service, the two versions, and the threshold."""
 
     folder: Path
-    base: str  # in the syntax of ``sides.copy_side``
+    base: str  # a target, such as a revision or dir:PATH; see ``sides``
     head: str | None  # None: the working tree
     threshold: float
 
@@ -143,14 +144,14 @@ def compare(
 ) -> int:
     """Measure both versions, print the verdict, and return the exit code.
 
-    ``sides.copy_side`` describes the syntax of ``base`` and ``head``. If ``head`` is None, measure the working tree.
+    ``base`` and ``head`` are targets, as described in ``sides``. If ``head`` is None, measure the working tree.
     """
     command = ("compare", "--base", base, *(("--head", head) if head else ()))
     _require_writable(outputs)
     defaults = RunFlags()
     for name in (field.name for field in fields(flags) if field.name not in SUPPORTED_FLAGS):
         if getattr(flags, name) != getattr(defaults, name):
-            raise UsageError(f"--{name.replace('_', '-')} does not apply to services: leave it out")
+            raise UsageError(f"--{name.replace('_', '-')} does not apply to services: remove it")
     parse_allow(flags.allow)
     consents, flags = flags.allow, replace(flags, profile=flags.profile or PROFILE, runtime="local", allow=())
     settings = replace(
@@ -159,7 +160,7 @@ def compare(
     asked = AskedComparison(folder=folder, base=base, head=head, threshold=threshold)
     result = run_session(asked, settings, flags)
     if outputs.confirm and result.verdict == "slower" and not result.interrupted:
-        print("tfb: head is slower. --confirm now measures both versions a second time", file=sys.stderr)
+        print("tfb: head is slower; measuring both versions again because of --confirm", file=sys.stderr)
         result = confirm(result, run_session(asked, replace(settings, seed=settings.seed + 1), flags))
     return publish_result(result, outputs)
 
@@ -168,12 +169,12 @@ def run_session(comparison: AskedComparison, settings: Settings, flags: RunFlags
     """Build, measure and judge both versions."""
     with ExitStack() as stack:
         scratch = stack.enter_context(ownership.make_scratch_folder("gate"))
-        accounts.share_folder(scratch, list_content=False)  # builds and servers run under separate accounts
-        if os.geteuid() != 0:  # without root, sides may write to the temporary folder, but not to ``scratch``
+        accounts.share_folder(scratch, list_content=False)  # for the accounts of builds and servers
+        if os.geteuid() != 0:  # keep tfb's own temporary files where the sides cannot write
             stack.enter_context(ownership.scratch_within(scratch))
         session = prepare(comparison.folder, comparison.base, comparison.head, scratch, settings.seed)
         privileges = (
-            f"containers had additional privileges: --allow {consent}" for consent in settings.container_allow
+            f"containers ran with additional privileges: --allow {consent}" for consent in settings.container_allow
         )
         declared, notes = session.declared, [*session.notes, *privileges]
         load = (ClosedLoop(connections=declared.base.service.connections),)

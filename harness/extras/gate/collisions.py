@@ -41,7 +41,7 @@ def explain_failure(output: str, folder: Path, account: str) -> str:
         if NO_REPOSITORY.search(line) and not any((place / ".git").exists() for place in (folder, *folder.parents)):
             return (
                 f"cause: {folder} has no .git folder, because the side is a copy of a folder outside a git repository. "
-                "Compare revisions of a repository (--base main), or pass the version to the build in build_env"
+                "Compare revisions of a repository (--base main), or pass the version to the build through build_env"
             )
     return ""
 
@@ -50,29 +50,29 @@ def _explain_denial(line: str, folder: Path, account: str) -> str:
     for path in _paths(line, folder):
         if not path.is_dir() and path.exists() and os.statvfs(path).f_flag & os.ST_NOEXEC:
             return (
-                f"cause: {path} is on a file system that is mounted with noexec, so it cannot be run. Set TMPDIR to a "
+                f"cause: {path} cannot be executed, because its file system is mounted with noexec. Set TMPDIR to a "
                 "folder on a different file system, and compare again"
             )
         if path.exists() and not (path.is_dir() or path.stat().st_mode & 0o111):
-            return f"cause: {path} is not executable: run chmod +x, commit the mode, or start it with its interpreter"
+            return f"cause: {path} is not executable: run chmod +x and commit it, or start it with its interpreter"
         place = next((each for each in (path, *path.parents) if os.path.lexists(each)), path)
         if not path.is_relative_to(folder):
             return (
                 f"cause: the side's account ({account}) may not access {path} ({_owner(place)}). {OWN_FOLDERS}: use a "
-                "path in one of these folders, for example with a variable in service.env"
+                "path in one of these folders, for example by setting a variable in service.env"
             )
     return f"cause: the side's account ({account}) may not access a file. {OWN_FOLDERS}"
 
 
 def _paths(line: str, folder: Path) -> Iterator[Path]:
-    """Yield the paths in a line. Relative paths refer to the service's folder."""
+    """Yield the paths in a log line. Resolve relative paths against the service's folder."""
     for match in PATH.finditer(line):
         with suppress(OSError):
             yield Path(os.path.normpath(folder / match[0].rstrip(".")))
 
 
 def _owner(path: Path) -> str:
-    """Describe a path's owner, or the owner of its nearest existing parent folder."""
+    """Describe which account owns a path."""
     try:
         uid = path.stat().st_uid
     except OSError:
@@ -82,7 +82,7 @@ def _owner(path: Path) -> str:
     return f"{path} belongs to uid {uid}"
 
 
-LOG_BYTES = 1 << 20  # maximum number of bytes to search at the end of a log
+LOG_BYTES = 1 << 20  # search only this many bytes at the end of a log
 # Messages that programs print if a port, a pid file or a lock is already in use.
 IN_USE = re.compile(
     r"EADDRINUSE|EEXIST|EWOULDBLOCK|already (?:in use|running|bound|locked|exists|started|active|allocated)|file exists"
@@ -111,9 +111,9 @@ class CollisionWatch:
             self.ports.setdefault(side, set()).update(second_ports(server))
 
     def find_owners(self, log: Path, uids: Mapping[str, int]) -> None:
-        """Find out which running side uses the files that a failed side's log reports as in use.
+        """Record which running side uses each file that a failed side's log reports as in use.
 
-        ``uids`` maps each side to its account's id. If the sides share an account, the mapping is empty.
+        ``uids`` maps each side to its account's uid. It is empty if the sides share an account.
         """
         for path in {each for line in _lines_in_use(log) for each in _named_paths(line)}:
             for side, server in self.up.items():
@@ -132,7 +132,7 @@ def _uid_of(path: str) -> int | None:
 
 
 def _uses(server: Server, path: str) -> bool:
-    """Return whether a side's processes have a file or a Unix socket open."""
+    """Return whether any of a side's processes has a file or a Unix socket open."""
     if not isinstance(server.program, LocalProgram):
         return False
     with suppress(TfbError):  # the server has exited
@@ -146,7 +146,7 @@ def _uses(server: Server, path: str) -> bool:
 
 
 def second_ports(server: Server) -> set[int]:
-    """Return the ports other than PORT on which a side's processes listen."""
+    """Return the ports on which a side's processes listen, except for PORT."""
     if not isinstance(server.program, LocalProgram):
         return set()
     try:
@@ -162,7 +162,7 @@ def require_no_collision(
     processes: Sequence[ProcessRecord],
     folder: Path,
 ) -> None:
-    """Restart each failed side without the other sides. Raise CollisionError if it works. No side may be running."""
+    """Restart each failed side alone, and raise CollisionError if it then works. Call this when no side is running."""
     for process in processes:
         if process.status != "failed" or process.log is None:
             continue
@@ -185,7 +185,7 @@ def _lines_in_use(log: Path) -> list[str]:
 
 
 def _ports_alone(runtime: Runtime, side: Implementation, log: Path) -> set[int] | None:
-    """Start and verify a side without the other sides. Return its ports other than PORT, or None if the side fails."""
+    """Start and verify a side alone. Return its listening ports except for PORT, or None if the side fails."""
     try:
         with ExitStack() as stack:
             address: DatabaseAddress = NO_DATABASE
@@ -206,7 +206,7 @@ def _ports_alone(runtime: Runtime, side: Implementation, log: Path) -> set[int] 
 
 
 def _describe(side: str, ports: set[int], watch: CollisionWatch, lines: Sequence[str]) -> str:
-    """Describe a collision. Say which port or file the sides share, which side uses it, and what to change."""
+    """Return an error message that names the shared port or file, the side that uses it, and a remedy."""
     others = {name: taken for name, taken in watch.ports.items() if name != side}
     ports_in_log = {int(port) for line in lines for port in PORT.findall(line)}
     shared_ports = {

@@ -1,4 +1,4 @@
-"""Checks all paths in a compose file before Docker Compose reads the files at these paths."""
+"""Checks that a compose file refers only to files in the repository, before Docker Compose reads these files."""
 
 import os
 from collections.abc import Iterator
@@ -48,9 +48,11 @@ def require_confined(file: Path, root: Path) -> None:
 def _require_path(file: Path, key: str, leaf: str, root: Path) -> None:
     location = f"{file}: {key}: {leaf!r}"
     if key == "project_directory":
-        raise UsageError(f"{location}: tfb cannot check paths below a different project directory. Remove the key")
+        raise UsageError(f"{location}: tfb cannot check paths in a different project directory. Remove the key")
     if "$" in leaf:
-        raise UsageError(f"{location}: the path contains a variable, so tfb cannot check it. Replace the variable")
+        raise UsageError(
+            f"{location}: the path contains a variable, so tfb cannot check it. Replace the variable with its value"
+        )
     if any(word in leaf for word in REMOTE):
         raise UsageError(f"{location}: the file is remote. Copy it to the repository")
     if (named := file.parent / leaf).exists() and not (named.is_file() or named.is_dir()):
@@ -67,7 +69,7 @@ def _read(file: Path) -> list[yaml.Node]:
         if not file.is_file():
             raise UsageError(f"{file}: the compose file does not exist. Correct service.compose in tfb.toml")
         if file.stat().st_size > MOST_BYTES:
-            raise UsageError(f"{file}: the file has more than {MOST_BYTES} bytes. Make it shorter")
+            raise UsageError(f"{file}: the file has more than {MOST_BYTES} bytes. Shorten it")
         # compose_all returns plain nodes and creates no Python objects, so the file's tags have no effect.
         documents = [node for node in yaml.compose_all(file.read_text(encoding="utf-8"), yaml.SafeLoader) if node]
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
@@ -96,7 +98,7 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _paths(documents: list[yaml.Node]) -> Iterator[tuple[str, str]]:
-    """Yield (key, scalar) for every scalar below a key whose value contains file paths."""
+    """Yield (key, path) for every path below one of ``READING_KEYS``."""
     for key, value in _entries(documents):
         if key in READING_KEYS:
             for inner, below in _entries([value]):

@@ -27,7 +27,7 @@ KEPT = frozenset(
         "tty", "ulimits", "user", "working_dir",
     }
 )
-# Keys to drop, because tfb sets them itself or because they affect only other programs on this machine.
+# Dropped keys: tfb sets them itself, or they affect only programs outside the side's containers.
 DROPPED = frozenset(
     {
         "annotations", "container_name", "deploy", "develop", "env_file", "label_file",
@@ -44,7 +44,7 @@ RIGHTS = frozenset(
     }
 )
 NAMESPACES = frozenset({"cgroup", "ipc", "network_mode", "pid", "userns_mode", "uts"})
-OWN_NAMESPACES = {"none", "private", "shareable"}  # values that do not share a namespace
+OWN_NAMESPACES = {"none", "private", "shareable"}  # values that share no namespace with this machine
 BUILD_KEPT = frozenset({"args", "dockerfile_inline", "extra_hosts", "no_cache", "platforms", "shm_size", "target"})
 BUILD_DROPPED = frozenset(
     {
@@ -60,7 +60,7 @@ CONSENTS = frozenset(
     {*RIGHTS, *NAMESPACES, "security_opt", "volumes", "build.network", *(f"build.{key}" for key in BUILD_RIGHTS)}
 )
 TOP_LEVEL = frozenset({"name", "networks", "secrets", "configs", "services", "version", "volumes"})
-VALUE_PREFIX = "TFB_VALUE_"  # prefix for variables with secrets, to avoid names that programs interpret
+VALUE_PREFIX = "TFB_VALUE_"  # prefix for variables with secrets, so that a secret can be named PATH
 MOST_CONTAINERS = 8  # maximum number of containers per service
 MOST_REFUSALS = 20  # maximum number of rejected keys in a message
 
@@ -121,7 +121,7 @@ class _Separator:
         self.refused.append(f"- {key[:200]}: {why[:500]}; {what[:300]}")
 
     def _consented(self, service: str, key: str, reason: str) -> bool:
-        """Return whether ``--allow`` names the key. If not, reject the key."""
+        """Return whether ``--allow`` permits the key. Otherwise, add the key to the rejected keys."""
         allowed = self.given.allowed
         if key in allowed.get(service, frozenset()) | allowed.get("", frozenset()):
             return True
@@ -180,7 +180,7 @@ class _Separator:
         if value.startswith("service:") or value in OWN_NAMESPACES:
             return {key: value}
         if key == "network_mode" and value in ("bridge", "default"):
-            return {}  # copy nothing, because the side's private network has the same effect
+            return {}  # drop the key, because the side's private network has the same effect
         if value == "host" and self._consented(name, key, "it shares a namespace with this machine"):
             return {key: value}
         if value != "host":
@@ -196,19 +196,19 @@ class _Separator:
     def _security(self, name: str, value: list[str]) -> list[str]:
         harmless = {"no-new-privileges", "no-new-privileges:true", "no-new-privileges=true"}
         if not set(value) <= harmless:
-            self._consented(name, "security_opt", "it may disable the engine's protection of this machine")
+            self._consented(name, "security_opt", "it may weaken the container's isolation from this machine")
         return value
 
     def _hooks(self, name: str, value: list[ComposeTree]) -> list[dict[str, Any]]:
         if any(hook.get("privileged") for hook in value):
-            self._consented(name, "privileged", "a hook has full control of this machine")
+            self._consented(name, "privileged", "a privileged hook has full control of this machine")
         return [{**hook, "environment": set_only(hook.get("environment"))} for hook in value]
 
     def _networks(self, name: str, value: Mapping[str, ComposeTree | None]) -> Mapping[str, ComposeTree | None]:
         for network, entry in value.items():
             for key in ADDRESS_KEYS & {key for key, each in (entry or {}).items() if each}:
                 where = f"services.{name}.networks.{network}.{key}"
-                self._refuse(where, "the sides run at the same time and cannot share an address", "remove it")
+                self._refuse(where, "the sides run at the same time and cannot use the same address", "remove it")
         return value
 
     def _volumes_from(self, name: str, value: list[str]) -> list[str]:
@@ -237,10 +237,10 @@ class _Separator:
             source = source.resolve()  # resolve now, so later changes to links do not affect the mount
             self.binds.append((location, source, not read_only))
         elif not read_only:
-            why = f"{source} is outside the side's copy of the repository, so the sides would share written data"
+            why = f"{source} is outside the side's copy of the repository, so the sides would write to the same files"
             self._refuse(location, why, "use a volume in this file, or a folder in the repository")
         else:
-            self._consented(name, "volumes", f"{source} is a file or folder on this machine")
+            self._consented(name, "volumes", f"{source} is outside the repository")
         create = bool((mount.get("bind") or {}).get("create_host_path")) and confined(source, self.given.root)
         return {**mount, "source": str(source), "bind": {"create_host_path": create}}
 
@@ -263,7 +263,7 @@ class _Separator:
                 separated[key] = value
             elif key not in BUILD_RIGHTS | {"network"}:
                 self._refuse(f"{location}.{key}", "this version of tfb does not know the key", "remove it")
-            elif self._consented(name, f"build.{key}", "it gives the build privileges or credentials of this machine"):
+            elif self._consented(name, f"build.{key}", "it gives the build access to this machine or to credentials"):
                 separated[key] = value
         return separated
 
@@ -279,11 +279,14 @@ class _Separator:
             self._refuse(where, f"{path} is outside the side's copy of the repository", "move it to the repository")
         return Path(path).resolve()
 
-    # ---- shared by services -----------------------------------------------------------------------------------------
+    # ---- resources of all services ----------------------------------------------------------------------------------
 
     @staticmethod
     def _used(model: ComposeTree, kind: str) -> Iterator[tuple[str, Any]]:
-        """Yield the networks, volumes, secrets or configs (``kind``) that a service uses, and the default network."""
+        """Yield (name, entry) for each network, volume, secret or config that a service uses.
+
+        ``kind`` selects the type of resource. The default network counts as used.
+        """
         names = {"default"} if kind == "networks" else set[str]()
         for service in (model.get("services") or {}).values():
             for each in (*(service.get(kind) or ()), *((service.get("build") or {}).get(kind) or ())):
@@ -354,7 +357,7 @@ class _Separator:
 
 
 def set_only(variables: object) -> dict[str, Any]:
-    """Return the variables that have a value. Docker Compose would copy the rest from the caller's environment."""
+    """Return the variables that have a value. Docker Compose would take the others from the caller's environment."""
     pairs = variables.items() if isinstance(variables, Mapping) else ()
     return {name: value for name, value in pairs if value is not None}
 

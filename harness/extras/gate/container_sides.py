@@ -71,7 +71,7 @@ class ContainedSide:
         for name, entry in self.model["services"].items():
             image = inspect("image", entry["image"])
             if image is None:
-                return BuildRecord(status="failed", reason=f"services.{name}: there is no image {entry['image']}")
+                return BuildRecord(status="failed", reason=f"services.{name}: image {entry['image']} does not exist")
             self.pinned[name] = str(image["Id"])
             if "build" in entry:
                 self.tags[entry["image"]] = str(image["Id"])
@@ -103,7 +103,7 @@ class ContainedSide:
                 raise StartError(f"{self.side}: docker compose failed: {said.strip()[-500:]}\nlog: {log}")
             wanted = {"com.docker.compose.project": self.project, "com.docker.compose.service": self.service}
             if not (container_ids := find_labelled(RESOURCE_KINDS[0], self.session.project.ownership_labels | wanted)):
-                raise StartError(f"{self.side}: compose created no container for {self.service}")
+                raise StartError(f"{self.side}: docker compose created no container for service {self.service}")
             yield container_ids[0]
         finally:
             self.session.project.remove_now(self.project)
@@ -176,7 +176,7 @@ def project_of(session: SharedSettings, side: str) -> str:
 
 
 def _effective(side: str, service: Service, folder: Path, top: Path, session: SharedSettings) -> dict[str, Any]:
-    """Return the model that Docker Compose prints. Without a compose file, return a model with a single service."""
+    """Return the model that ``docker compose config`` prints, or a model of one service if there is no compose file."""
     if service.compose:
         return _of_compose(side, service, folder, top, session)
     variables = {"HOST": "0.0.0.0", "PORT": str(service.port), **service.env}  # noqa: S104 - inside the container
@@ -214,7 +214,7 @@ def _of_compose(side: str, service: Service, folder: Path, top: Path, session: S
 
 
 def _of_secrets(model: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a model's secrets and configs use, with the prefix ``VALUE_PREFIX``."""
+    """Return the variables that a model's secrets and configs use. Add ``VALUE_PREFIX`` to their names."""
     entries = [entry for kind in ("secrets", "configs") for entry in (model.get(kind) or {}).values()]
     names = {str(entry["environment"]) for entry in entries if entry.get("environment")}
     return {f"{VALUE_PREFIX}{name}": env[name] for name in names & set(env)}
@@ -223,7 +223,7 @@ def _of_secrets(model: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, s
 def parse_allow(given: Sequence[str]) -> AllowedPrivileges:
     """Parse ``--allow``, for example ``web=privileged,devices``. Return the keys that each service may use.
 
-    The service "" stands for all services.
+    The key "" applies to all services.
     """
     keys_by_service: dict[str, frozenset[str]] = {}
     for argument in given:

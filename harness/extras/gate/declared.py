@@ -30,7 +30,7 @@ UNVERIFIED_KEYS = {
     "budget_p99",
     "budget_cpu",
 }  # keys of a request that do not affect verification
-NO_SUCH_REQUEST = ("404", "405", "501")  # statuses with which servers reject an unknown path or method
+NO_SUCH_REQUEST = ("404", "405", "501")  # statuses that servers return for an unknown path or method
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class DeclaredRequests:
     added: tuple[Request, ...]  # requests declared only by head
     removed: frozenset[str]  # names of requests declared only by base
     changed: tuple[Request, ...]  # head's declaration of requests that base declares differently
-    borrowed: bool  # whether base's file comes from head or the working tree; base may then not support a request
+    borrowed: bool  # whether base's file comes from head or the working tree, so base may lack a request
     notes: tuple[str, ...]
 
     @property
@@ -56,7 +56,7 @@ def compare_declarations(
 ) -> DeclaredRequests:
     """Compare the two files. ``targets`` are the values of ``--base`` and ``--head``.
 
-    ``borrowed`` means that base's file was not taken from base.
+    ``borrowed`` means that base's file comes from head or the working tree.
 
     Raises UsageError if head's file names a command or a URL, but base's file does not.
     """
@@ -64,7 +64,7 @@ def compare_declarations(
     if head.service.url and not base.service.url and not target_given:
         raise UsageError(
             f"head's {service.FILE} sets url = {head.service.url!r}, but base's does not: the service at this URL may "
-            "not be head. Pass the URL on the command line (--head http://HOST:PORT)"
+            "not be head's version. Pass the URL on the command line (--head http://HOST:PORT)"
         )
     if head.service.start and not (base.service.start or base.service.url) and not target_given:
         raise UsageError(
@@ -170,7 +170,7 @@ def _left_open(verdict: RequestVerdict) -> RequestVerdict:
 
 
 def _excused(verdict: RequestVerdict, records: RunRecords) -> RequestVerdict:
-    """Return "cannot tell" if head's responses violate base's declaration, but match head's own declaration."""
+    """Change "failed" to "cannot tell" if head's responses match head's own declaration, but not base's."""
     violations = _violations(records, HEAD, f"{verdict.request}{OWN}")
     if (
         verdict.verdict != "failed"
@@ -180,7 +180,8 @@ def _excused(verdict: RequestVerdict, records: RunRecords) -> RequestVerdict:
     ):
         return verdict
     reason = (
-        f"head's responses match head's {service.FILE}, but not base's, so they are not comparable: {verdict.reason}"
+        f"head's responses match head's {service.FILE}, but not base's, so head cannot be compared with base: "
+        f"{verdict.reason}"
     )
     return verdict.model_copy(update={"verdict": "cannot tell", "reason": reason})
 

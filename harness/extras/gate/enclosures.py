@@ -1,8 +1,8 @@
 """Isolates the sides (base, its copy and head) from each other if tfb does not run as root.
 
 Each side runs in an enclosure: a user namespace with a read-only view of the machine. No side can change files that
-belong to a different side, to tfb or to the user. A side can read the user's home, but writes go to a private layer.
-tfb cannot isolate the sides on kernels and in containers that do not permit user namespaces.
+belong to a different side, to tfb or to the user. A side can read the user's home, but its writes go to a private
+overlay. tfb cannot isolate the sides on kernels and in containers that do not permit user namespaces.
 """
 
 import os
@@ -28,13 +28,13 @@ NOT_SEPARATE = (
     "changes only afterwards. If you do not trust head, run tfb as root, or run the service in a container"
 )
 SHARED_TEMPORARY = (
-    "the sides share /tmp and other temporary folders, because this machine permits no private ones ({why}), so their "
-    "files there can collide. Each side has its own TMPDIR"
+    "the sides share /tmp, because this machine does not permit private temporary folders ({why}). Files with fixed "
+    "names in /tmp can collide. Each side has its own TMPDIR"
 )
 
 
 def enclosures(roots: Mapping[str, Path], scratch: Path, read_only: Sequence[Path]) -> tuple[dict[str, Account], str]:
-    """Return each side's account with an enclosure. If enclosures do not work, return no accounts and the reason.
+    """Return an account with an enclosure for each side. If enclosures do not work, return no accounts and the reason.
 
     ``scratch`` is the folder that contains all sides. ``read_only`` lists additional folders that no side may write to.
     """
@@ -67,7 +67,7 @@ def _probe(accounts: Mapping[str, Account], roots: Mapping[str, Path], scratch: 
 
 
 def with_private_temporary(accounts: Mapping[str, Account], homes: Path) -> tuple[Mapping[str, Account], str]:
-    """Return the accounts with private temporary folders and "", or the unchanged accounts and the reason.
+    """Return the accounts with private temporary folders. If this fails, return the accounts unchanged and the reason.
 
     ``homes`` is the parent folder of the sides' homes, in the comparison's scratch folder.
     """
@@ -86,7 +86,7 @@ def with_private_temporary(accounts: Mapping[str, Account], homes: Path) -> tupl
 
 
 def _temporary_folders() -> tuple[Path, ...]:
-    """Return the temporary folders that all accounts may write to."""
+    """Return the world-writable temporary folders."""
     folders = {Path(name).resolve() for name in (*TEMPORARY, tempfile.gettempdir())}
     return tuple(sorted(path for path in folders if path.is_dir() and path.stat().st_mode & stat.S_IWOTH))
 

@@ -1,6 +1,7 @@
-"""Detects tampering by comparing file fingerprints from before and after head's build and the measurements.
+"""Detects whether head's build, or a program during the measurements, tampers with base.
 
-The fingerprints cover the files of base and its copy, and programs outside the sides' folders that all sides use.
+tfb compares file fingerprints from before and after each phase. They cover the files of base and its copy, and programs
+outside the sides' folders that all sides use.
 """
 
 import ctypes
@@ -34,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FolderWatch:
-    """A watch on folders that reports new files with names in ``READ_ABOVE``, even if they existed only briefly."""
+    """A watch for new files whose names are in ``READ_ABOVE``. It also reports files that existed only briefly."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
@@ -90,7 +91,7 @@ MAX_LIBRARY_FILES = 300_000
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """A file's fingerprint: metadata that every write changes, and the mode with a content hash."""
+    """A file's metadata, which every write changes, and the file's mode and content hash."""
 
     metadata: tuple[int, ...]
     content: str
@@ -109,7 +110,7 @@ def _files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _metadata(status: os.stat_result) -> tuple[int, ...]:
-    """Return metadata that every write changes. It includes the ctime, which programs cannot set."""
+    """Return metadata that every write changes. Programs cannot restore it, because it includes the ctime."""
     return status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
@@ -133,7 +134,7 @@ def fingerprints(root: Path) -> dict[str, Fingerprint]:
 
 
 def changed_paths(root: Path, before: Mapping[str, Fingerprint], *, after_load: bool, separated: bool) -> Iterator[str]:
-    """Yield changed, new and removed paths.
+    """Yield the paths of changed, new and removed files, relative to ``root``.
 
     If ``after_load`` is set, skip files that servers write, such as logs and databases. If the sides are also
     ``separated``, skip every file that only the owner may write to. If the sides are not ``separated``, include files

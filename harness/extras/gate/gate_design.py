@@ -19,9 +19,9 @@ GATE_RATE_SHARE = 0.5  # the regression gate's rate, as a share of the slowest v
 # A trial that would still have fewer than MIN_CLOSED_REQUESTS requests may last up to MAX_GATE_SECONDS.
 MIN_GATE_REQUESTS, SLOW_TRIAL_SECONDS, MAX_GATE_SECONDS = 50, 6.0, 10.0
 MIN_CLOSED_REQUESTS = 5  # a closed loop with fewer responses is repeated for MAX_GATE_SECONDS
-# If responses time out, the closed loop is repeated with the number of connections divided by CONNECTION_DIVISOR.
-# If the measured throughput would still imply response times above RESPONSE_TIME_SHARE of the timeout, the number is
-# reduced further. The margin below the timeout allows for a slower side.
+# If responses time out, divide the number of connections by CONNECTION_DIVISOR, and repeat the closed loop. If the
+# measured throughput still implies response times above RESPONSE_TIME_SHARE of the timeout, use fewer connections. The
+# share is below 1 because another side may be slower.
 CONNECTION_DIVISOR, RESPONSE_TIME_SHARE = 4, 0.25
 MAX_ABANDONED_SECONDS = 30.0  # maximum wait for a server to finish requests that have timed out
 
@@ -51,7 +51,7 @@ def _common_rates(group: ActiveGroup, loads: _CommonLoads) -> Design:
     """Measure a closed loop, then rounds at a common rate.
 
     The first closed loop of a test type sets the rate. This rate may be too high, because a server handles simultaneous
-    requests more cheaply than separate requests. If several versions miss the rate in a round, the rate is lowered.
+    requests more cheaply than separate requests. If several versions miss the rate in a round, lower the rate.
     """
     rng = random.Random(f"{group.seed} gate {group.number}")
     number, sides, rates = 0, tuple(group.members.values()), loads.rates
@@ -64,9 +64,9 @@ def _common_rates(group: ActiveGroup, loads: _CommonLoads) -> Design:
             table = [cell for cell in cells if cell.test_type == kind]
             table = rng.sample(table, len(table))
             if closed:
-                # For a slow service, only the first process measures closed loops, because the rounds need the time.
-                # Exception: if even a few connections overload a side, rounds send too few requests to show a
-                # difference, so every process measures closed loops.
+                # For a slow service, only the first process measures closed loops, which leaves more time for rounds.
+                # If even a few connections overload a side, however, rounds send too few requests to show a
+                # difference. Then every process measures closed loops.
                 if group.number == 0 or kind not in loads.closed_seconds or kind in loads.connections:
                     yield from _closed_loops(group, table, loads)
                 continue
@@ -75,7 +75,7 @@ def _common_rates(group: ActiveGroup, loads: _CommonLoads) -> Design:
             seconds = max(group.plan.profile.rates.seconds, slow_seconds)
             trials: list[Trial] = []
             for cell in table:
-                # The first closed loops of a slow service use up the time, so the first round ignores the deadline.
+                # A slow service's first closed loops use up the time, so its first round ignores the deadline.
                 is_first = group.number == 0 and number == 1 and kind in loads.connections
                 target = at_rate(loads.apply(cell), rates[kind])
                 trial = yield from group.measure(target, seconds, number, ignore_deadline=is_first)
@@ -87,8 +87,8 @@ def _common_rates(group: ActiveGroup, loads: _CommonLoads) -> Design:
 def _closed_loops(group: ActiveGroup, table: Sequence[Cell], loads: _CommonLoads) -> Design:
     """Measure the closed loop of a test type on all versions, and set the rate if it is unknown.
 
-    If a response is late or a connection is refused, all versions are measured again with fewer connections. If there
-    are too few responses to set a rate, all versions are measured again for longer.
+    If a response is late or a connection is refused, measure all versions again with fewer connections. If there are
+    too few responses to set a rate, measure all versions again for longer.
     """
     kind = table[0].test_type
     length = 1.0 if group.number == 0 else 0.5  # later processes use shorter trials, because the rate is already set

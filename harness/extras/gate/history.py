@@ -1,6 +1,6 @@
 """The command ``./tfb history FILE``, which draws the verdicts that ``./tfb compare --history FILE`` saved.
 
-Each line of the file is the result of one comparison.
+Each line of the file contains the result of one comparison.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ def command(
         str, Parameter(help=f"file that `compare --history` wrote; default: {FILE}", metavar="FILE")
     ] = FILE,
 ) -> int:
-    """Draw the verdicts that ./tfb compare --history FILE saved. Show each request's interval in every comparison."""
+    """Draw the verdicts that ./tfb compare --history FILE saved, with each request's interval."""
     results = read_history(Path(file))
     for request in dict.fromkeys(one.request for each in results for one in each.requests):
         print(inert_lines("\n".join((f"{one_line(request)}:", *request_lines(results, request), ""))))
@@ -56,7 +56,7 @@ def read_text(path: Path) -> str:
 
 
 def latest_lines(results: Sequence[GateResult]) -> Iterator[str]:
-    """Yield a line with the start time, head and headline of each of the last ten comparisons."""
+    """Yield a line for each of the last ten comparisons, with start time, head and headline."""
     return (
         f"{format_start(result)}  {one_line(result.head):<24} {_first(headline(result))}" for result in results[-10:]
     )
@@ -67,7 +67,7 @@ def _first(text: str) -> str:
 
 
 def request_lines(results: Sequence[GateResult], request: str) -> Iterator[str]:
-    """Yield a line with a request's interval for each comparison. All lines use the same axis."""
+    """Yield a line for each comparison, with the request's interval drawn on a common axis."""
     ratios = [(result, one.ratio) for result in results for one in result.requests if one.request == request]
     ends = drawing_range([ratio for _, ratio in ratios])
     for result, ratio in ratios:

@@ -119,7 +119,7 @@ name = "{name}"
 # postgres = true          # start PostgreSQL with an empty database: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
 # connections = 32         # number of connections that the load generator opens
 
-# One block for each kind of request, with the expected response. Requests are measured one after another.
+# Add one block for each request, with the expected response. tfb measures requests one after another.
 [[request]]
 name = "root"
 path = "{path}"             # check this path
@@ -174,7 +174,7 @@ def command(
         return Exit.OK
     print(f"{service / FILE}: written for {stack.name} ({stack.file})")
     if others := _format_names(stacks[1:]):
-        print(f"Also recognised: {others}. To use a different one, change [service]")
+        print(f"Also recognised: {others}. To use a different stack, change [service] in {FILE}")
     for advice in stack.advice:
         print(f"To do: {advice}")
     where = "" if service == Path.cwd() else f"--service {shlex.quote(folder)} "
@@ -185,11 +185,11 @@ def command(
 def _format_unknown(service: Path, text: str) -> str:
     lines = [
         text,
-        f"{service / FILE}: written, but no known stack was found in this folder. Fill in build, start and path",
+        f"{service / FILE}: written, but tfb recognised no stack in this folder. Fill in build, start and path",
     ]
     if below := services_below(service):
         known = "; ".join(f"{name} ({stack.name}): {PROGRAM} init {service / name}" for name, stack in below)
-        lines.append(f"Services were found in subfolders. Delete the file and choose one: {known}")
+        lines.append(f"Services were found in subfolders. To use one, delete this {FILE}, and run its command: {known}")
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ from harness.records.verdicts import worst
 MAX_HEAD_CPUS_UNDER_BASE = (
     0.05  # average number of CPUs that head may use while base is under load; normal background tasks use less
 )
-# Limits on base's CPU use while head is under load: number of CPUs, and share of head's CPU time.
+# Limits on base's CPU use while head is under load: in CPUs, and as a share of head's CPU use.
 MAX_BASE_CPUS_UNDER_HEAD, ASKED_SHARE = 0.005, 0.05
 UNEQUAL = 2.0  # maximum ratio of background CPU use between base and head; equal use favours neither side
 
@@ -38,7 +38,7 @@ def _left_open(verdict: RequestVerdict, disturbance: str) -> RequestVerdict:
 
 
 def _interference(records: RunRecords, name: str) -> str:
-    """Describe excessive CPU use by a side without load, or return an empty string."""
+    """Describe excessive CPU use by a side that receives no load, or return an empty string."""
     loads = [trial for trial in records.trials if trial.test_type == name and trial.load.kind == "open"]
     of_head = [trial for trial in loads if trial.implementation == HEAD]
     own = fmean([trial.server.cpu_seconds / trial.duration for trial in of_head if trial.duration] or [0.0])
@@ -52,5 +52,5 @@ def _interference(records: RunRecords, name: str) -> str:
 
 
 def _others(trials: Sequence[Trial]) -> float:
-    """Return the CPUs used by the busiest side without load, averaged over the trials."""
+    """Return the mean CPU use, in CPUs, of the busiest side that receives no load."""
     return fmean([trial.idle_cpu_share or 0.0 for trial in trials] or [0.0])

@@ -1,4 +1,4 @@
-"""Isolates the sides (base, its copy and head), so that head cannot change the files that are measured as base.
+"""Isolates the sides (base, its copy and head), so that head cannot tamper with base.
 
 If tfb runs as root, each side has its own account, which owns the side's folder and home. Otherwise, each side gets an
 enclosure (see ``enclosures``), if the machine permits it. tfb always detects changes to base's files. If it cannot
@@ -35,8 +35,8 @@ from harness.plan.implementation import Implementation
 from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Server
 
-# Entries of the user's home. A side's home contains links to all entries, except for the caches in WRITTEN. For a
-# folder in SHOWN, only the listed entries of the folder are linked (None: all entries).
+# A side's home contains links to the entries of the user's home, except for the caches in WRITTEN. A folder in SHOWN is
+# not linked itself. Its listed entries are linked instead (None: all entries).
 WRITTEN = (".cache", ".npm", ".ivy2", ".sbt", ".gem", ".bundle", ".yarn", ".pnpm-store", ".composer", "go", ".dotnet")
 SHOWN = {
     ".cargo": ("bin", "env", "config", "config.toml", "credentials", "credentials.toml"),
@@ -66,7 +66,7 @@ class Isolation:
     # Side (base or control copy) -> path -> fingerprint.
     before: dict[str, dict[str, Fingerprint]] = field(default_factory=dict)
     shared_programs: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    above: FolderWatch | None = None  # a watch on base's parent folders, which starts before head is built
+    above: FolderWatch | None = None  # starts watching base's parent folders before head's build
     closed: tuple[Path, ...] = ()  # additional folders that no side may write to
     enclosed: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if there are no enclosures
     sockets: Mapping[str, SocketFolder] = field(default_factory=dict)  # by side; only for absolute socket paths
@@ -106,7 +106,7 @@ class Isolation:
 
     @property
     def separated(self) -> bool:
-        """Return whether head is prevented from writing to base's files and programs."""
+        """Return whether head cannot write to base's files and programs."""
         return bool(self.owners or self.enclosed)
 
     def account(self, side: str) -> Account | None:
@@ -115,7 +115,7 @@ class Isolation:
 
     @property
     def account_names(self) -> str:
-        """Return a description of the sides' accounts for the records."""
+        """Describe the sides' accounts for the records."""
         if self.owners:
             return f"a uid for each side ({accounts.READ_CAPABILITY})"
         own = accounts.describe_account(None)
@@ -147,7 +147,7 @@ class Isolation:
 
     @contextmanager
     def building(self, side: str) -> Iterator[None]:
-        """Check base after the block, if the block builds head.
+        """If the block builds head, check afterwards that base is unchanged.
 
         Raises TamperedError if head's build changed base, or left processes that tfb cannot kill.
         """
@@ -214,7 +214,7 @@ class IsolatedRuntime(ServiceRuntime):
 
     @property
     def accounts(self) -> dict[str, str]:
-        """Return a description of the accounts for each purpose ("builds" and "servers")."""
+        """Describe the accounts that run builds and servers, for the records."""
         return dict.fromkeys(("builds", "servers"), self.isolation.account_names)
 
     def socket_place(self, implementation: Implementation) -> tuple[Path, str]:
@@ -223,14 +223,14 @@ class IsolatedRuntime(ServiceRuntime):
         return (folder.own, folder.name) if folder else super().socket_place(implementation)
 
     def build_as(self, implementation: Implementation) -> tuple[Account | None, dict[str, str]]:
-        """Return a side's account, and the variables for its build."""
+        """Return a side's account, and the environment variables for its build."""
         service, _ = self.services[implementation.name]
         own = self.isolation.environment(implementation.name)
         return self.isolation.account(implementation.name), own | service.env | service.build_env
 
     @contextmanager
     def serve_as(self, implementation: Implementation) -> Iterator[tuple[Account | None, dict[str, str]]]:
-        """Yield the account that built a side, and the variables for its server."""
+        """Yield a side's account, and the environment variables for its server."""
         self.isolation.look()
         yield self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
 
@@ -341,7 +341,7 @@ def _furnish(home: Path) -> None:
 
 
 def _show(folder: Path, place: Path) -> None:
-    """Create the folder ``place`` with links to the entries of ``folder`` that SHOWN lists, if ``folder`` exists."""
+    """If ``folder`` exists, create ``place`` with links to those entries of ``folder`` that SHOWN lists."""
     shown = SHOWN[place.name]
     if os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises PermissionError
         place.mkdir()

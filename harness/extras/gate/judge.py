@@ -84,7 +84,7 @@ class RequestVerdict(Record):
 
     request: str
     verdict: RecordedVerdict
-    reason: str = ""  # reason for "failed" or "slower", or for "cannot tell" if noise is not the cause
+    reason: str = ""  # why the verdict is "failed" or "slower", or why it is "cannot tell" if noise is not the cause
     metric: PairedMetric = "CPU per request"
     rate: float | None = None  # requests/s, the same for all sides
     ratio: Ratio | None = None
@@ -130,7 +130,7 @@ class ComparedVersions:
 
 
 def judge(records: RunRecords, versions: ComparedVersions) -> GateResult:
-    """Return the verdicts on all of a session's requests."""
+    """Return a session's result, with a verdict on each request."""
     info = records.info
     minutes = max(0.0, (info.completed_at or info.started_at) - info.started_at) / 60
     requests = _judge_requests(records, versions, minutes)
@@ -158,7 +158,7 @@ def _judge_requests(records: RunRecords, versions: ComparedVersions, minutes: fl
         tables[ALL] = weighted_total(tables, {name: versions.weights.get(name, 1.0) for name in drafts})
         drafts[ALL] = RequestVerdict(request=ALL, verdict="cannot tell", metric=next(iter(drafts.values())).metric)
     error, noise_error = (each / max(1, len(drafts)) for each in (SESSION_ERROR, NOISE_ERROR))
-    # tfb cannot restart a running service. The variance between its processes is therefore unknown and is assumed.
+    # tfb cannot restart a running service, so it must assume the variance between that service's processes.
     ratios = estimate_ratios(tables, 1 - error, 1 - noise_error, added_variance=versions.running * ASSUMED_SD**2)
     response_times = {
         name: pair_trials(trials_at_rate(records, name), "median response time") for name in tables if name != ALL
@@ -204,13 +204,13 @@ def _draft_verdict(records: RunRecords, name: str) -> RequestVerdict:
         conclusion = "failed" if missing == [HEAD] and FAILURE_FLAGS & {*flags} else "cannot tell"
         return RequestVerdict(request=name, verdict=conclusion, reason=explain_missing(records, flags, missing[0]))
     metric: PairedMetric = "CPU per request" if all(t.cpu_per_request for t in valid_trials) else "response time"
-    load, _ = Counter(t.load for t in valid_trials).most_common(1)[0]  # loads differ if the first rate was too high
+    load, _ = Counter(t.load for t in valid_trials).most_common(1)[0]  # tfb may have lowered the rate
     valid_trials = [t for t in valid_trials if t.load == load]
     if losses := excess_losses([t for t in trials if t.load == load]):
         conclusion = "failed" if FAILURE_FLAGS & {*losses} else "cannot tell"
         reason = (
-            f"{explain_missing(records, losses, HEAD)} ({len(losses)} trials of head are invalid for this reason, and "
-            "far fewer of base)"
+            f"{explain_missing(records, losses, HEAD)} (this invalidated {len(losses)} trials of head, but far "
+            "fewer of base)"
         )
         return RequestVerdict(request=name, verdict=conclusion, reason=reason)
     costs = side_medians(valid_trials, KEYS[metric])
@@ -233,9 +233,10 @@ def _decide(
     minutes: float,
     too_few: str,
 ) -> RequestVerdict:
-    """Complete a preliminary verdict. ``ratios`` contains head to base, and base to the control copy, if known.
+    """Complete a preliminary verdict.
 
-    ``too_few`` is the reason to report if the interval is missing or too wide.
+    ``ratios`` are the ratios of head to base and of base to its control copy, or None if they are unknown. ``too_few``
+    is the reason to report if the interval is missing or too wide.
     """
     if ratios is None:
         return draft.model_copy(update={"reason": too_few})

@@ -55,7 +55,7 @@ def _send(endpoint: Endpoint, login: Login) -> tuple[http.client.HTTPResponse, b
                 if not chunk:
                     break
     except OSError as error:
-        reason = f"no response in {LOGIN_SECONDS:.0f} s" if isinstance(error, TimeoutError) else str(error)
+        reason = f"no response within {LOGIN_SECONDS:.0f} s" if isinstance(error, TimeoutError) else str(error)
         raise StartError(
             f"{_asked(login)}: {reason}: read the server's log, and check service.login in {FILE}"
         ) from error
@@ -106,7 +106,7 @@ def _read_token(login: Login, response: http.client.HTTPResponse, body: bytes) -
                 return morsel.coded_value
         names = ", ".join(line.partition("=")[0] for line in cookies) or "none"
         raise StartError(
-            f"{_asked(login)}: the response sets no cookie {login.cookie!r}, only: {excerpt(names, 80)}. "
+            f"{_asked(login)}: the response sets no cookie {login.cookie!r}. It sets: {excerpt(names, 80)}. "
             "Correct service.login.cookie"
         )
     try:

@@ -51,5 +51,5 @@ PARTS = ("tokens", "base", "frame", "figures", "summary", "site", "narrow")
 
 
 def read_styles() -> str:
-    """Return the text of the style sheets for pages without scripts."""
+    """Return the CSS for pages without scripts."""
     return "".join((WEB / "src" / "styles" / f"{name}.css").read_text(encoding="utf-8") for name in PARTS)

@@ -124,7 +124,7 @@ def estimate_ratios(
 ) -> Mapping[str, tuple[Ratio, Ratio]]:
     """Return two ratios with intervals for each request: head to base, and base to its control copy.
 
-    The variance is estimated from the variation of both log ratios between processes. The true ratio of base to the
+    Estimate the variance from the variation of both log ratios between processes. The true ratio of base to the
     copy is 1, so a measured deviation from 1 also counts as variation. If a side's log cost has the variance v, the
     difference of two sides has the variance 2 v. The difference between a side and the mean of two sides has the
     variance 3/2 v. The estimate is at least ``round_variance``, because a few processes may agree by chance.

@@ -45,7 +45,7 @@ def headline(result: GateResult) -> str:
             undecidable = [each for each in deciding if not each.minutes_more]
             reason = next((_reason(each) for each in undecidable if each.reason), "")
             if not deciding:
-                return "cannot tell: base does not have any of the requests"
+                return "cannot tell: base supports none of the requests"
             minutes = "" if undecidable else _minutes(max(each.minutes_more or 0.0 for each in deciding))
             return f"cannot tell: {reason or minutes or 'this machine is too noisy: use a quieter machine'}"
         case "failed":
@@ -110,7 +110,7 @@ def _row(one: RequestVerdict, margin: float) -> tuple[str, ...]:
 
 
 def _times(times: tuple[float, float, float] | None) -> str:
-    """Format the times of base and head, followed by the time of the control copy in parentheses."""
+    """Format three times as ``base → head (control copy)``."""
     return "{} → {} ({})".format(*map(format_seconds, times)) if times else "–"
 
 
@@ -179,7 +179,7 @@ def _indented(text: str) -> str:
 
 
 def format_markdown(result: GateResult) -> str:
-    """Format the result for a pull request. Markup, mentions and links in the service's output are escaped."""
+    """Format the result for a pull request. Escape markup, mentions and links in the service's output."""
     rows = table_rows(result)
     lines = [f"| {' | '.join(map(markdown_code, row))} |" for row in rows]
     lines.insert(1, f"|{' --- |' * len(rows[0])}")

@@ -39,7 +39,7 @@ Services = Mapping[str, tuple[Service, Path]]  # side -> (service, folder)
 
 @dataclass(kw_only=True)
 class RunningService(ServerProgram):
-    """A service that is already running. Only the address is known."""
+    """A service that is already running. tfb knows only its address."""
 
     endpoints: tuple[Endpoint, ...]  # addresses at which the service may respond
     log: Path
@@ -106,7 +106,10 @@ class ServiceRuntime(LocalRuntime):
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a process or container, or wait for a service that is already running. Then log in, if declared."""
+        """Start a process or container, or wait for a service that is already running.
+
+        Then log in, if tfb.toml declares a login.
+        """
         service, _ = self.services[implementation.name]
         with self._started(implementation, database, log, ready_path=ready_path) as server:
             if service.login:
@@ -121,7 +124,7 @@ class ServiceRuntime(LocalRuntime):
         safe_write.make_folder(log.parent)
         safe_write.append(log, private=True).close()  # private, because secrets are redacted only at the end
         started_at = time.monotonic()
-        if service.listen:  # a socket that a killed process left would prevent the next process from listening
+        if service.listen:  # remove a socket that a killed process left, so that the server can listen
             try:
                 confined.remove_socket(*self.socket_place(implementation))
             except OSError as error:
@@ -160,7 +163,10 @@ class ServiceRuntime(LocalRuntime):
 
 
 def resolve_private_url(url: str) -> tuple[Endpoint, ...]:
-    """Return a running service's addresses. Raises UsageError for a public address, to prevent attacks on others."""
+    """Return a running service's addresses.
+
+    Raises UsageError for a public address, because tfb must not put load on third parties' servers.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -209,7 +215,7 @@ def choose_services(
             cpus=local.server_cpus,
             allowed=parse_allow(settings.container_allow),
         )
-        atexit.register(session.project.remove_all)  # an interruption may cut the normal removal short
+        atexit.register(session.project.remove_all)  # in case an interrupt cuts the normal removal short
         for name in sorted(container_sides):
             service, folder = services[name]
             contained_sides[name] = make_contained_side(name, service, folder, find_repository_copy(folder), session)

@@ -32,7 +32,7 @@ FAILURE_FLAGS = frozenset({"errors", "restarted", "wrong answers"})
 # A side with these flags is too slow for the load.
 OVERLOAD_FLAGS = frozenset({"rate not achieved", "unfinished requests", "timeouts"})
 TOO_LATE_CHECK = "declared-time"  # verification check that finds late responses
-# Mean response lengths may differ by this share, because responses contain different values.
+# Relative difference in mean response length that tfb ignores, because responses contain different values.
 LENGTH_TOLERANCE = 0.1
 # A process's memory growth counts as a leak above this many bytes and above this share of the initial memory.
 LEAK_BYTES, LEAK_SHARE = 32e6, 0.5
@@ -70,7 +70,7 @@ def failed_flags(trials: Sequence[Trial]) -> list[str]:
 def head_over_base(
     trials: Sequence[Trial], request: str, metric: str, confidence: float = 0.95, side: str = BASE
 ) -> Ratio | None:
-    """Return a metric's ratio of head to a side, or None unless all trials of the request have the same load."""
+    """Return the ratio of head's metric to a side's, or None unless all trials of the request have the same load."""
     loads = {trial.load for trial in trials if trial.test_type == request}
     if len(loads) != 1:
         return None
@@ -89,7 +89,8 @@ def side_medians(trials: Sequence[Trial], metric: str) -> tuple[float, float, fl
 def time_per_response(records: RunRecords, request: str, error: float) -> Ratio | None:
     """Return the ratio of head's to base's time per response in a closed loop, or None if it is unknown.
 
-    If the ratio to the control copy has a lower interval, return that ratio. ``error`` is 1 minus the confidence level.
+    The ratio to the control copy is returned instead if its interval is lower. ``error`` is 1 minus the confidence
+    level.
     """
     closed = [t for t in measured_trials(records, request) if t.load.kind == "closed" and t.rankable]
     ratios = [head_over_base(closed, request, "throughput", 1 - error, side) for side in (BASE, COPY)]
@@ -154,7 +155,7 @@ def explain_missing(records: RunRecords, flags: Sequence[str], side: str) -> str
     reduced = any(connection_notes(records))
     for process in records.processes:
         if reduced and any(flag in process.reason for flag in OVERLOAD_FLAGS):
-            continue  # the failure was due to too many connections, which tfb has reduced since
+            continue  # too many connections caused the failure, and tfb has since reduced them
         if process.implementation == side and process.reason:
             known = (advice for flag, advice in ADVICE.items() if flag in process.reason)
             return f"{side}: {process.reason.splitlines()[0]}: {next(known, KEEP_LOG)}"
@@ -171,7 +172,7 @@ def explain_too_few(records: RunRecords, request: str, table: PairedCosts | None
 
 
 def excess_losses(trials: Sequence[Trial]) -> list[str]:
-    """Return a flag for each invalid trial of head if head has far more than the other sides, otherwise []."""
+    """Return a flag for each of head's invalid trials if head has far more than the other sides, otherwise []."""
     lost = {side: [t for t in trials if t.implementation == side and not t.rankable] for side in SIDES}
     expected = EXPECTED_LOSS_SHARE * len(trials) / len(SIDES)
     tolerated = max(expected, 2 + LOSS_FACTOR * max(len(lost[BASE]), len(lost[COPY])))
@@ -220,4 +221,5 @@ def length_notes(records: RunRecords) -> Iterator[str]:
             continue  # the verdict already reports sides without trials
         base, head, copy = map(median, lengths)
         if abs(math.log(head / base)) > math.log1p(LENGTH_TOLERANCE) + abs(math.log(copy / base)):
-            yield f"{request}: responses have {head:.0f} bytes on head, {base:.0f} on base: check that all data is sent"
+            sizes = f"head's responses have {head:.0f} bytes, base's {base:.0f}"
+            yield f"{request}: {sizes}: check that head sends all data"

@@ -1,6 +1,6 @@
 """Prepares the sides of a comparison from the values of ``--base`` and ``--head``.
 
-Such a value is called a target. It names a revision, a folder, a command, an image, or a running service.
+Each value is a target: a revision, a folder, a command, an image, or a running service.
 """
 
 import os

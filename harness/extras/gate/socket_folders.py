@@ -56,7 +56,7 @@ def socket_folders(services: Services, place: Path) -> Mapping[str, SocketFolder
 
 
 def show_sockets(sockets: Mapping[str, SocketFolder], accounts: Mapping[str, Account]) -> Mapping[str, Account]:
-    """Create the private folders, and return the sides' accounts with these folders mounted.
+    """Create the private folders, and return accounts whose programs see these folders.
 
     Raises UsageError for a side without a private mount namespace.
     """

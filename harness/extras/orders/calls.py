@@ -26,7 +26,7 @@ OPERATIONS: Mapping[str, tuple[str, str, int]] = {  # operation -> (method, path
 
 @cache
 def expected(operation: str, status: int) -> Expect:
-    """Return an operation's expected response for a status, as docs/orders.openapi.json describes it."""
+    """Return the response that docs/orders.openapi.json defines for an operation and a status code."""
     description = json.loads((REPOSITORY / "docs" / "orders.openapi.json").read_text(encoding="utf-8"))
     method, path, _ = OPERATIONS[operation]
     response = description["paths"][path][method.lower()]["responses"][f"{status}"]
@@ -46,10 +46,11 @@ class Calls:
         self._base = base
 
     def call(self, operation: str, *ids: int | str, body: object = None, case: str = "", status: int = 0) -> Call:
-        """Return a call to an operation in ``OPERATIONS``. ``ids`` are the ids of the order and the item in the path.
+        """Return a call to an operation in ``OPERATIONS``.
 
-        For "list orders", the first id is the limit. Integers are valid ids, and strings are invalid ids. Bytes in
-        ``body`` are sent unchanged. A ``status`` of 0 means that the call must succeed.
+        ``ids`` are the order id and the item id in the path, or the limit for "list orders". Pass an invalid id as a
+        string. ``body`` is serialised as JSON unless it is bytes. ``status`` is the expected status code; 0 means the
+        operation's success status.
         """
         limit = ids[0] if operation == "list orders" and ids else 0
         order, item, *_ = (*(() if limit else ids), 0, 0)
@@ -95,7 +96,7 @@ class Calls:
     ) -> Call:
         """Return a call that creates an order.
 
-        ``extra_members`` are added to the order, and ``of_items`` to each item. The server must ignore both.
+        ``extra_members`` are added to the order, and ``of_items`` to each item. The server must ignore these members.
         """
         items = [{"itemId": item, "quantity": quantity, **(of_items or {})} for item, quantity in lines]
         body = {"customerId": customer, "card": card, "items": items, **(extra_members or {})}
@@ -109,7 +110,7 @@ class Calls:
 CallValues = tuple[object, ...]
 InvalidBodies = Iterator[tuple[str, object]]  # (defect, body)
 
-MAX_ID = 2**63 - 1  # maximum order id
+MAX_ID = 2**63 - 1  # largest valid order id
 LINE = {"itemId": 3, "quantity": 2}
 INVALID_OBJECTS = (b"", b'{"customerId":1,', b"[]", b'"order"', b"null", b'{"card":"\xff\xfe"}')
 # Invalid customer ids and item ids.
@@ -129,7 +130,7 @@ INVALID_LIMITS = ("0", "-1", "101", "abc", "1.5", "99999999999")
 
 
 def refused(calls: Calls, order: int, item: int, absent_item: int) -> Iterator[Call]:
-    """Yield all calls that the server must reject. ``order`` contains ``item``, but not ``absent_item``."""
+    """Yield every call that the server must reject. ``order`` must contain ``item``, but not ``absent_item``."""
 
     def call(operation: str, status: int, *ids: int | str, body: object = None, case: str = "") -> Call:
         return calls.call(operation, *ids, body=body, status=status, case=case)
@@ -146,8 +147,8 @@ def refused(calls: Calls, order: int, item: int, absent_item: int) -> Iterator[C
     for limit in INVALID_LIMITS:
         yield call("list orders", 400, limit)
     yield call("add item", 400, order, 1001, body=quantity, case="an unknown item")
-    yield call("add item", 409, order, item, body=quantity, case="an item that the order contains")
-    # The server must check the body first, then the order, and then the item. The status shows which check failed.
+    yield call("add item", 409, order, item, body=quantity, case="an item already in the order")
+    # The server must validate the body first, then the order, then the item. The status shows which check failed.
     yield call("change card", 400, MAX_ID, body={"card": "x"}, case="a bad card for an unknown order")
     yield call("add item", 404, MAX_ID, 1001, body=quantity, case="an unknown item for an unknown order")
     for number in (f"{MAX_ID}", *INVALID_ORDER_IDS):
@@ -165,7 +166,7 @@ def refused(calls: Calls, order: int, item: int, absent_item: int) -> Iterator[C
 
 
 def _invalid_bodies(valid: Mapping[str, object], member: str, values: Sequence[object]) -> InvalidBodies:
-    """Yield a copy of a document for each invalid value of a member, and a copy without the member."""
+    """Yield one copy of ``valid`` for each invalid value of ``member``, and one copy without ``member``."""
     for value in values:
         yield f"{member}: {excerpt(json.dumps(value), 60)}", {**valid, member: value}
     yield f"{member} missing", {key: value for key, value in valid.items() if key != member}
@@ -177,5 +178,5 @@ def _invalid_orders() -> InvalidBodies:
         yield from _invalid_bodies(valid, member, values)
     for member, values in (("itemId", INVALID_IDS), ("quantity", INVALID_QUANTITIES)):
         for case, item in _invalid_bodies(LINE, member, values):
-            # The server may insert the valid item before it finds the invalid item. It must then roll back the insert.
+            # The valid item comes first, so a server that inserts items one by one must roll back.
             yield case, {**valid, "items": [{"itemId": 4, "quantity": 1}, item]}

@@ -56,7 +56,7 @@ def tables_seen(evidence: OrderEvidence) -> Iterator[Finding]:
         yield Finding(evidence.unseen)
 
 
-# ---- effects of writes on the tables ---------------------------------------------------------------------------------
+# ---- Checks that compare writes with the tables ----------------------------------------------------------------------
 
 
 def _observed_effects(evidence: OrderEvidence) -> Iterator[ObservedCall]:
@@ -67,7 +67,7 @@ def _observed_effects(evidence: OrderEvidence) -> Iterator[ObservedCall]:
 
 @order_check("order.5", lambda evidence: any(_observed_effects(evidence)))
 def tables_as_answered(evidence: OrderEvidence) -> Iterator[Finding]:
-    """Require that successful writes change the tables as the response says, and that rejected calls change nothing."""
+    """Require that a successful write changes the tables as its response says, and a rejected call changes nothing."""
     for observed in _observed_effects(evidence):
         yield from observed.differences(observed.settled)
 
@@ -93,11 +93,11 @@ def committed_before_answered(evidence: OrderEvidence) -> Iterator[Finding]:
     for observed in _written(evidence):
         late = next(observed.differences(observed.after), None) if observed.after is not observed.settled else None
         if late and not any(observed.differences(observed.settled)):
-            message = f"{late.message} when the response arrives, but no longer shortly afterwards"
+            message = f"{late.message}: the change became visible only after the response"
             yield Finding(message, expected=late.expected, actual=late.actual)
     for crowd in evidence.crowds:
         for observed in crowd.early_calls:
-            message = f"{observed.call}: the server responded while the transaction could not commit"
+            message = f"{observed.call}: the server responded before its transaction could commit"
             yield Finding(
                 message, expected="no response before the commit", actual=f"{observed.status}: {body(observed)}"
             )
@@ -117,7 +117,7 @@ def one_transaction(evidence: OrderEvidence) -> Iterator[Finding]:
                 yield Finding(message, expected="a total equal to the sum of the items", actual=format_order(order))
 
 
-# ---- reads -----------------------------------------------------------------------------------------------------------
+# ---- Checks that compare reads with the tables -----------------------------------------------------------------------
 
 
 def _reads(evidence: OrderEvidence) -> Iterator[ObservedCall]:
@@ -137,14 +137,14 @@ def reads_are_current(evidence: OrderEvidence) -> Iterator[Finding]:
             continue
         yield Finding(
             f"{observed.call}: the response differs from the tables"
-            + (", which tfb changed directly in the database" if observed.changed else ""),
+            + ("; tfb had changed the rows directly in the database" if observed.changed else ""),
             expected=excerpt("404" if due is None else json.dumps(due)),
             actual=f"{observed.status}: {body(observed)}",
         )
 
 
 def _due(observed: ObservedCall) -> object:
-    """Return the correct response body for a read, according to the tables, or None if the rows do not exist."""
+    """Derive the correct response body for a read from the tables. Return None if the rows do not exist."""
     call, orders = observed.call, observed.before or {}
     if call.operation == "list orders":
         newest = sorted(orders, reverse=True)[: call.limit or 20]
@@ -153,12 +153,12 @@ def _due(observed: ObservedCall) -> object:
     return order and expected_document(call, call.order, order)
 
 
-# ---- concurrent requests ---------------------------------------------------------------------------------------------
+# ---- Check of concurrent requests ------------------------------------------------------------------------------------
 
 
 @order_check("order.10", lambda evidence: any(not crowd.deadlock for crowd in evidence.crowds))
 def orders_in_a_crowd(evidence: OrderEvidence) -> Iterator[Finding]:
-    """Require that concurrent writes have the same effect as the same writes in sequence."""
+    """Require that concurrent writes produce the same tables as the same writes executed one at a time."""
     for crowd in evidence.crowds:
         if not crowd.deadlock:
             for finding in differences(crowd.observed_calls, crowd.before, crowd.after, crowd.prices):

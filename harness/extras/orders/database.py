@@ -11,10 +11,10 @@ from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.statement_counts import StatementSnapshot, find_counting_obstacle, take_snapshot
 
-# Advisory lock keys for writes to the tables orders and order_item. tfb can delay commits to each table separately.
+# Second keys of tfb's advisory locks: one for each table, so that tfb can block commits to the tables separately.
 ORDERS, ITEMS = 1, 2
-KEY = 0x746662  # arbitrary first key of tfb's advisory locks
-SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1  # maximum wait until the server is idle, and interval between queries
+KEY = 0x746662  # first key of tfb's advisory locks; the value is arbitrary
+SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1  # maximum wait until the server is idle, and polling interval
 ORDERS_QUERY = """
     SELECT o.id, o.customer_id, o.card, o.total, i.item_id, i.quantity, i.price
     FROM orders AS o LEFT JOIN order_item AS i ON i.order_id = o.id WHERE o.id > %s"""
@@ -29,7 +29,7 @@ HOLD = (
     ),
 )
 RELEASE_COMMITS = "DROP FUNCTION IF EXISTS tfb_hold() CASCADE"
-# Query for the number of the server's active sessions, and for values that almost every write changes.
+# Counts the server's active sessions, and selects values that almost every write changes.
 ACTIVE_SESSIONS_QUERY = """
     SELECT (SELECT count(*) FROM pg_stat_activity
             WHERE usename = %s AND datname = current_database() AND pid <> pg_backend_pid()
@@ -47,13 +47,13 @@ class OrderTables:
         self.admin = database.admin_user is not None
 
     def ignore_old(self) -> None:
-        """Read only the newest orders from now on, because a load creates too many orders to read them all."""
-        # Still read 200 orders, which is more than a list can contain.
+        """Limit ``orders`` to the newest 200 orders from now on, because a load creates too many to read them all."""
+        # A server's list of orders contains at most 100, so 200 suffice.
         query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT 200) AS newest"
         (self.above,) = self._connection.execute(query).fetchone() or (0,)
 
     def orders(self) -> OrdersById:
-        """Return the orders with their items, read in a consistent snapshot."""
+        """Return the orders with their items, read in one consistent snapshot."""
         orders: dict[int, Order] = {}
         lines: dict[int, dict[int, OrderItem]] = {}
         for number, customer, card, total, item, quantity, price in self._connection.execute(
@@ -66,9 +66,9 @@ class OrderTables:
         return orders
 
     def empty(self) -> None:
-        """Delete all orders. As administrator, also restart the ids and change all prices.
+        """Delete all orders. As administrator, also reset the id sequences and raise all prices by 0.01.
 
-        The new prices reveal whether a server caches prices.
+        The new prices expose servers that cache prices.
         """
         statements = (
             "TRUNCATE orders, order_item RESTART IDENTITY",
@@ -79,11 +79,10 @@ class OrderTables:
             self._connection.execute(statement.encode())
 
     def settle(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait at most ``seconds`` until all of the server's sessions are idle and the tables stop changing.
+        """Wait until the server's sessions are idle and the tables stop changing, but at most ``seconds``.
 
-        After an overload, the server still processes requests that the generator has abandoned. These requests must not
-        change the tables during the next load. If the server is still busy at the time limit, later checks report the
-        effects.
+        After an overload, the server may still be processing requests that the generator has abandoned. These requests
+        must not change the tables during the next load. If they do, later checks report it.
         """
         deadline = time.monotonic() + seconds
         previous_state: object = None
@@ -130,10 +129,10 @@ class OrderTables:
 
     @contextmanager
     def commits_held(self) -> Iterator[Callable[[int], bool]]:
-        """Delay commits of transactions that write orders or items while the context is active.
+        """Block commits that write to ``orders`` or ``order_item`` while the context is active.
 
-        Yield a function that permits the commits of ``ORDERS`` or ``ITEMS``. Without the administrator's role, the
-        function does nothing and returns False.
+        Yield a function that unblocks commits to one table (``ORDERS`` or ``ITEMS``) and returns True. Without an
+        administrator, tfb locks both tables until the context ends, and the function only returns False.
         """
         with connect(self._database, admin=self.admin) as connection:
             connection.execute("SET lock_timeout = '5s'")
@@ -160,6 +159,9 @@ class OrderTables:
 
 @contextmanager
 def order_tables(database: DatabaseAddress) -> Iterator[OrderTables]:
-    """Connect to the tables, as administrator if possible, because the server's role may have different settings."""
+    """Connect to the order tables, as administrator if possible.
+
+    The server's role may have its own session settings, which could affect tfb's queries.
+    """
     with connect(database, admin=database.admin_user is not None) as connection:
         yield OrderTables(connection, database)

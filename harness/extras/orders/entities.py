@@ -28,7 +28,7 @@ class OrderItem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """A row of ``orders`` with the order's items by item id."""
+    """A row of ``orders``, and the rows of its items by item id."""
 
     customer: int
     card: str
@@ -52,11 +52,11 @@ Prices = Mapping[int, Decimal]  # item id -> price in the table ``item``
 
 @dataclass(frozen=True, kw_only=True)
 class Call(QueryVariant):
-    """A request with its operation, ids and expected status. ``name`` describes the variant, such as a bad value."""
+    """A request with its operation, ids and expected status. ``name`` describes the case, such as a bad value."""
 
     name: str = ""
     operation: str
-    status: int  # expected status
+    status: int  # expected status code
     order: int = 0  # order id; 0 if the order is new or the path has no id
     item: int = 0
     document: Mapping[str, Any] = field(default_factory=dict)  # the request body
@@ -92,7 +92,7 @@ class ObservedCall:
     prices: Prices = field(default_factory=dict)
     before: OrdersById | None = None
     after: OrdersById = field(default_factory=dict)  # tables immediately after the response
-    # If ``after`` was unexpected, the tables shortly afterwards, otherwise ``after``.
+    # The tables shortly afterwards if ``after`` was not as expected, otherwise the same as ``after``.
     settled: OrdersById = field(default_factory=dict)
     changed: bool = False  # whether the call reads rows that tfb has changed in the database
 
@@ -140,20 +140,19 @@ class ObservedCall:
 class Crowd:
     """Concurrent calls on several connections, with the tables before and after the calls."""
 
-    observed_calls: tuple[ObservedCall, ...]  # calls on the same connection are in order
+    observed_calls: tuple[ObservedCall, ...]  # calls on the same connection are in the order sent
     before: OrdersById
     prices: Prices = field(default_factory=dict)
     after: OrdersById = field(default_factory=dict)  # tables when the server is idle again
     early_calls: tuple[ObservedCall, ...] = ()  # calls that succeeded before any transaction could commit
-    visible_states: tuple[
-        OrdersById, ...
-    ] = ()  # tables after tfb permitted the commits of each part (``ORDERS``, ``ITEMS``)
-    deadlock: str | None = None  # message if the tables remained locked, because a transaction was still open
+    # Snapshots of the tables: one each time that tfb has unblocked commits to a table (``ORDERS``, ``ITEMS``).
+    visible_states: tuple[OrdersById, ...] = ()
+    deadlock: str | None = None  # error message if an open transaction kept the tables locked
 
 
 @dataclass(kw_only=True)
 class OrderEvidence:
-    """The evidence about an order service. A field is empty if the corresponding calls were not sent."""
+    """Evidence about an order service. A list is empty if tfb did not send the corresponding calls."""
 
     observed_calls: list[ObservedCall] = field(default_factory=list)  # sequential calls
     crowds: list[Crowd] = field(default_factory=list)
@@ -168,9 +167,9 @@ def judging(
     *,
     stricter: bool = False,
 ) -> Callable[[Callable[[T], Iterator[Finding]]], Check]:
-    """Return a decorator that turns a function into a check. The function receives ``Evidence.extension``.
+    """Return a decorator that turns a function of ``Evidence.extension`` into a check.
 
-    ``needs`` tells whether the evidence contains anything to check. ``stricter`` marks rules beyond TechEmpower's.
+    ``needs`` returns whether the evidence contains anything to check. ``stricter`` marks a rule that TechEmpower lacks.
     """
 
     def make(function: Callable[[T], Iterator[Finding]]) -> Check:
@@ -188,11 +187,11 @@ def judging(
     return make
 
 
-# ---- responses -------------------------------------------------------------------------------------------------------
+# ---- Expected response bodies ----------------------------------------------------------------------------------------
 
 
 def expected_document(call: Call, number: int, order: Order) -> object:
-    """Return the document of a correct successful response. For "list orders", return this order's list entry."""
+    """Return the JSON document that a successful response must contain; for "list orders", this order's list entry."""
     order_document = {"id": number, "customerId": order.customer, "card": order.card, "total": f"{order.total:.2f}"}
     items = [
         {"itemId": item, "quantity": line.quantity, "price": f"{line.price:.2f}"}
@@ -216,7 +215,7 @@ def format_order(order: Order | None) -> str:
     return f"customer {order.customer}, card {order.card}, total {order.total}: {lines or 'no items'}"
 
 
-# ---- effects of writes on the tables ---------------------------------------------------------------------------------
+# ---- Expected table rows after writes --------------------------------------------------------------------------------
 
 
 def applied(call: Call, order: Order | None, prices: Prices) -> Order | None:
@@ -264,7 +263,7 @@ def differences(
 
 
 def loaded(count: int, prices: Prices) -> Iterator[Order]:
-    """Yield the orders that "load orders" creates for a given count."""
+    """Yield the orders that "load orders" must create for the given count."""
     for number in range(count):
         item = 1 + number % SEEDED_ROWS
         line = OrderItem(quantity=1, price=prices.get(item, Decimal(0)))

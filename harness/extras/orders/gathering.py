@@ -19,13 +19,13 @@ from harness.runtime import NO_DATABASE
 from harness.verify.checks.evidence import Evidence, QueryVariant
 from harness.verify.checks.verification_client import CONCURRENT_CONNECTIONS, ReconnectingConnection, VerificationTask
 
-LATE_SECONDS = 0.15  # if the effect of a write is not visible yet, tfb reads the tables again after this time
+LATE_SECONDS = 0.15  # delay before tfb reads the tables again if they do not show a write yet
 HELD_SECONDS = 0.3  # commit delay; a successful response to a write during this time is an error
-LET_SECONDS = 0.15  # wait after tfb permits commits to a table
+LET_SECONDS = 0.15  # wait after tfb unblocks commits to a table
 
 
 class _NotCreatedError(Exception):
-    """A failure to create an order. The gathering of evidence stops, and the checks report the problem."""
+    """Failure to create an order. tfb stops gathering evidence, and the checks report the failure."""
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
@@ -54,7 +54,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 class _Gathering:
-    """The calls in a single verification, and the collected evidence."""
+    """A client for a single verification, which sends the calls and collects the evidence."""
 
     def __init__(
         self, task: VerificationTask, evidence: OrderEvidence, connection: ReconnectingConnection, tables: OrderTables
@@ -86,7 +86,7 @@ class _Gathering:
             self._send_overlapping()
         self._load_orders()
 
-    # ---- sequential calls --------------------------------------------------------------------------------------------
+    # ---- Calls sent one after another --------------------------------------------------------------------------------
 
     def _send(
         self, call: Call, connection: ReconnectingConnection | None = None, *, changed: bool = False
@@ -125,7 +125,7 @@ class _Gathering:
         return [(item, self._random.randint(1, 5)) for item in self._random.sample(range(1, 1001), count)]
 
     def _unused_items(self, count: int) -> list[int]:
-        """Return random items that no created order contains."""
+        """Return the ids of ``count`` random items that are not in any order created so far."""
         taken = {item for items in self._created.values() for item in items}
         return self._random.sample([item for item in range(1, 1001) if item not in taken], count)
 
@@ -133,7 +133,7 @@ class _Gathering:
         return "".join(self._random.choices("0123456789", k=16))
 
     def _send_all_operations(self) -> None:
-        """Call every operation. A thorough task also sends extreme values and members that the server must ignore."""
+        """Call every operation. If thorough, also send extreme values and members that the server must ignore."""
         calls = self._calls
         self._create(2)
         if self._task.thorough:
@@ -162,7 +162,7 @@ class _Gathering:
         self._create(1)
         self._send(calls.call("list orders"))  # immediately, to detect lists that are cached for a short time
 
-    # ---- changes directly in the database ----------------------------------------------------------------------------
+    # ---- Calls before and after direct changes to the database -------------------------------------------------------
 
     def _change_prices(self) -> None:
         """Order an item before and after a price change. Each order must keep the price from its creation."""
@@ -200,7 +200,7 @@ class _Gathering:
             self._tables.delete(doomed)
             read(of_doomed, changed=True)
 
-    # ---- concurrent calls --------------------------------------------------------------------------------------------
+    # ---- Calls sent concurrently -------------------------------------------------------------------------------------
 
     def _send_concurrently(self) -> None:
         """Change the items of one order and create new orders, on all connections at the same time."""
@@ -226,7 +226,7 @@ class _Gathering:
         self._add_crowd(Crowd(observed_calls=observed_calls, before=before))
 
     def _add_crowd(self, crowd: Crowd) -> None:
-        """Wait until the server is idle, then record the concurrent calls with the resulting tables."""
+        """Wait until the server is idle, then record the concurrent calls and the resulting tables."""
         if self._tables.admin:
             self._tables.settle(2.0)
         else:  # only an administrator can see whether the server is idle
@@ -234,7 +234,7 @@ class _Gathering:
         self._evidence.crowds.append(replace(crowd, prices=self._tables.prices(), after=self._tables.orders()))
 
     def _send_held_writes(self, parts: Sequence[int]) -> None:
-        """Send a call for each write operation while tfb delays commits."""
+        """Send one call of each write operation while commits are blocked."""
         changed, deleted, extended, shortened = (self._create(2) for _ in range(4))
         calls = [
             self._calls.create(self._lines(2), card=self._card()),
@@ -263,7 +263,7 @@ class _Gathering:
         )
 
     def _send_while_held(self, groups: Sequence[Sequence[Call]], parts: Sequence[int]) -> None:
-        """Send groups of calls while tfb delays commits. Then permit the commits of ``parts`` one after the other."""
+        """Send groups of calls while commits are blocked, then unblock commits to one table of ``parts`` at a time."""
         tables, before = self._tables, self._tables.orders()
         early_calls: tuple[ObservedCall, ...] = ()
         observed_calls: tuple[ObservedCall, ...] = ()
@@ -297,7 +297,7 @@ class _Gathering:
         )
 
     def _send_alone(self, call: Call) -> ObservedCall:
-        """Send a call on a separate connection. The timeout includes the commit delay."""
+        """Send a call on its own connection, with a timeout that allows for blocked commits."""
         with ReconnectingConnection(
             self._task.variant_client(self._task.timeout + 2 * HELD_SECONDS + 2 * LET_SECONDS)
         ) as connection:
@@ -307,9 +307,9 @@ class _Gathering:
         """Create many orders with a single call, then list the newest orders."""
         self._send(self._calls.call("load orders", body={"orders": 3}))
         if self._task.thorough:
-            # Use a longer timeout, because an ORM may insert the rows one by one, in code that is not warmed up.
+            # Use a longer timeout, because an ORM may insert the rows one by one, and its code is not warmed up yet.
             with ReconnectingConnection(self._task.variant_client(4 * self._task.timeout)) as connection:
-                # The API allows at most this many orders.
+                # 1,000 is the API's maximum.
                 self._send(self._calls.call("load orders", body={"orders": 1_000}), connection)
             for limit in (1, 2, 100):
                 self._send(self._calls.call("list orders", limit))

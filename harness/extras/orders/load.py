@@ -46,7 +46,7 @@ INSERT_ORDER = re.compile(r'insert\s+into\s+(?:\w+\.)?"?orders"?(?!\w)', re.IGNO
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedStep:
-    """A request with its response. An arrival consists of several requests."""
+    """One of an arrival's requests, with its response."""
 
     call: Call
     status: int | None  # status of the response; None if there was no response
@@ -66,7 +66,7 @@ class ObservedStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arrival:
-    """A start of a use case by the load generator, with the requests that followed."""
+    """One execution of a use case by the load generator."""
 
     use_case: str
     order: int | None  # order id in the responses
@@ -84,7 +84,7 @@ class OrdersSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderLoad:
-    """The observations during and after a load that started with empty tables."""
+    """Observations during and after a load that started with empty tables."""
 
     arrivals: tuple[Arrival, ...]
     prices: Prices
@@ -167,9 +167,9 @@ def read(responses_file: Path) -> Iterator[Arrival]:
 
 
 def _step(recorded: Mapping[str, Any], planned: RequestStep, variables: Mapping[str, object]) -> ObservedStep:
-    """Combine a recorded response with the planned request, in which the arrival's variables are substituted."""
+    """Substitute the arrival's variables in the planned request, and combine it with the recorded response."""
     if recorded["operation"] != planned.operation:
-        raise ValueError(f"{recorded['operation']!r} instead of {planned.operation!r}, the use case's next operation")
+        raise ValueError(f"the operation is {recorded['operation']!r}, but the use case requires {planned.operation!r}")
     text = json.dumps((planned.path.partition("/items/")[2], planned.body or {}))
     item, body = json.loads(Template(text).substitute(variables))
     call = Call(operation=planned.operation, status=planned.status, item=int(item or 0), document=body)
@@ -185,9 +185,9 @@ States = list[Order | None]  # possible states of an order; None means that it w
 def _replay_steps(
     number: int, steps: Sequence[ObservedStep], prices: Prices
 ) -> tuple[States, list[tuple[ObservedStep, Order | None]]]:
-    """Replay an arrival's requests. Return the order's possible final states and the contradicting responses.
+    """Replay an arrival's requests. Return the order's possible final states and the wrong responses.
 
-    Each contradicting response comes with the state of the order that it should describe.
+    Each wrong response is paired with the state that it should describe.
     """
     states: States = []
     disagreeing = []
@@ -265,7 +265,7 @@ def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
     for arrival in load.arrivals:
         if arrival.order is not None:
             for step, state in _replay_steps(arrival.order, arrival.steps, load.prices)[1]:
-                message = f"order {arrival.order}: the response to {step.call.operation} contradicts the order"
+                message = f'order {arrival.order}: the response to "{step.call.operation}" differs from the order'
                 yield Finding(message, expected=format_order(state), actual=excerpt(step.body))
 
 
@@ -285,8 +285,8 @@ def load_statements(load: OrderLoad) -> Iterator[Finding]:
     ):
         calls = sum(min(s.calls, s.rows) for s in statements) + load.open_statements
         if calls < expected:
-            message = f"{expected - calls} of {expected} requests had a response, but no SQL statement for {operation}"
-            yield Finding(message, expected=f"{expected}, at least one per request", actual=f"{calls}")
+            message = f"{expected - calls} of {expected} successful requests sent no SQL statement for {operation}"
+            yield Finding(message, expected=f"at least {expected}, one per request", actual=f"{calls}")
 
 
 def _of_orders(statement: NormalisedStatement) -> bool:

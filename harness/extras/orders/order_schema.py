@@ -12,7 +12,7 @@ ORDER_TABLE_SET = TableSet(
             (('customer', 'name'), ('item', 'price'), ('orders', 'customer_id'), ('orders', 'card'),
              ('orders', 'total'), ('order_item', 'order_id'), ('order_item', 'item_id'))""",
     state_queries={
-        # Before a scenario, tfb raises all prices by the same amount.
+        # tfb raises all prices equally before a scenario, so hash each price relative to the lowest one.
         "customers, items and their prices": """
             SELECT md5((SELECT string_agg(concat_ws(' ', id, name), ',' ORDER BY id) FROM customer)
                        || (SELECT string_agg(concat_ws(' ', id, name, price - (SELECT min(price) FROM item)), ','

@@ -1,8 +1,8 @@
 """The test type ``order``, which measures a REST service for orders.
 
-The load consists of use cases, such as creating and reading an order. Each start of a use case is an arrival. Arrival
-rates and request numbers follow the talk "Investigating the performance of reactive libraries in a Quarkus
-microservice".
+The load consists of use cases, such as creating and reading an order. Each start of a use case is an arrival. The
+arrival rates and the number of requests come from the talk "Investigating the performance of reactive libraries in a
+Quarkus microservice".
 """
 
 from harness.plan.scenarios import Body, RequestStep, UseCase
@@ -49,7 +49,7 @@ USE_CASES: tuple[UseCase, ...] = (
     UseCase(
         name="order with unwanted items",
         arrivals_per_minute=20,
-        # The deleted item is part of the created order, so deleting it changes the total.
+        # Delete an item of the original order, so that the total changes.
         steps=(_create(2), _add(3), _DELETE_ITEM, _READ_ITEMS, _READ),
     ),
 )
@@ -65,8 +65,8 @@ ORDER = TestType(
     use_cases=USE_CASES,
     ranked_operation=CREATE,
     footnote=(
-        "×1 is 445 arrivals (1,000 requests) of five use cases per minute (open loop, Poisson arrivals); response "
-        "times are measured from the due time; µs CPU/arrival, µs database: CPU time of the server and of PostgreSQL "
-        "per arrival"
+        "open loop with Poisson arrivals; ×1 means 445 arrivals (1,000 requests) per minute in five use cases; "
+        "response times are measured from the due time; µs CPU/arrival and µs database are the CPU time of the server "
+        "and of PostgreSQL per arrival"
     ),
 )

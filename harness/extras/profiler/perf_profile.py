@@ -32,8 +32,8 @@ from harness.verify.checks.registry import draw_requests
 
 SECONDS = 10.0  # duration of sampling
 BESIDE_SECONDS = 2.0  # duration of the load before and after sampling
-HERTZ = 499  # samples per second and CPU; a prime number, to avoid synchronisation with timers
-SLACK_SECONDS = 60.0  # additional time that perf and jcmd may take
+HERTZ = 499  # samples per second on each CPU; a prime number, so that sampling does not synchronise with timers
+SLACK_SECONDS = 60.0  # time that perf and jcmd may take in addition to the sampling
 FOLDER = "profiles"  # subfolder of the results folder
 WIDTH, ROW, MARGIN = 1200.0, 17, 34  # dimensions of the flame graph in pixels
 # Environment variables that make runtimes report the names of compiled functions to perf.
@@ -48,7 +48,7 @@ Stacks = dict[tuple[str, ...], int]  # stack of frames, outermost first -> numbe
 
 
 def profile(settings: Settings) -> Mapping[str, object]:
-    """Sample an implementation under a test type's load, and return the figures.
+    """Profile an implementation under a test type's load. Return the figures that sample.json contains.
 
     Raises UsageError unless the settings select a single implementation and test type. Raises EnvironmentLacksError if
     perf cannot sample processes.
@@ -111,12 +111,12 @@ def _sample(
     load(8.0)
     names = {pid: name for pid in server.program.read().pids if (name := _name(pid))}
     if not names:
-        raise StartError(f"{server.implementation.name}: the server has no running process after the warm-up")
+        raise StartError(f"{server.implementation.name}: the server exited during the warm-up")
     with ownership.make_scratch_folder("tfb-perf-") as scratch, ThreadPoolExecutor(1) as pool:
         loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
         time.sleep(BESIDE_SECONDS)
         _record(names, scratch / "perf.data")
-        observation = loading.result()  # call jcmd after the load, because it makes the server write a file
+        observation = loading.result()  # wait, because ``_stacks`` calls jcmd, which makes the server write a file
         stacks = _stacks(names, scratch / "perf.data")
     if not stacks:
         raise StartError(f"{server.implementation.name}: perf took no samples, because the server used no CPU")
@@ -131,7 +131,7 @@ def _sample(
         "load": level.label,
         "profiler": f"perf, cpu-clock at {HERTZ} Hz",
         "samples": sum(stacks.values()),
-        "kernel_share": round(kernel / sum(stacks.values()), 4),  # share of samples in the kernel
+        "kernel_share": round(kernel / sum(stacks.values()), 4),  # fraction of samples in kernel code
         "requests_per_second": throughput,
         "cpu_seconds_per_request": cpu,
     }
@@ -186,7 +186,10 @@ def _name(pid: int) -> str:
 
 
 def parse_perf(text: str) -> Stacks:
-    """Parse the output of ``perf script``. Each sample has a header, frames (innermost first) and an empty line."""
+    """Parse the output of ``perf script``.
+
+    Each sample consists of a header line, the frames of its stack (innermost first) and an empty line.
+    """
     stacks: Counter[tuple[str, ...]] = Counter()
     name = ""
     frames: list[str] = []
@@ -234,9 +237,9 @@ def flame_graph(stacks: Stacks, title: str) -> str:
 def _boxes(
     stacks: Sequence[tuple[tuple[str, ...], int]], level: int, left: float, scale: float
 ) -> Iterator[tuple[int, float, int, str]]:
-    """Yield the level, the left edge in pixels, the number of samples and the name of each visible frame.
+    """Yield (level, left edge in pixels, number of samples, name) for each visible frame.
 
-    ``stacks`` are sorted and have equal frames up to ``level``. ``scale`` is in pixels per sample.
+    ``stacks`` must be sorted, and their ``level`` outermost frames must be equal. ``scale`` is in pixels per sample.
     """
     deeper = [each for each in stacks if len(each[0]) > level]
     for name, group in groupby(deeper, key=lambda each: each[0][level]):

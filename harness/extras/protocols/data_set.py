@@ -9,11 +9,11 @@ from typing import Any
 
 Item = Mapping[str, Any]
 
-COUNT = 50  # items in the data set
+COUNT = 50  # number of items in the data set
 MAX_MULTIPLIER = 1_000
-VARIABLE = "DATASET"  # environment variable with the path of the file
+VARIABLE = "DATASET"  # environment variable that contains the file's path
 FILE = "dataset.json"
-# The words contain characters outside ASCII, and characters that JSON and HTML escape.
+# Some words contain non-ASCII characters, or characters that are escaped in JSON or HTML.
 ADJECTIVES = ("Blue", "Cosy", "Élan", "Fine", "Größe", "Hardy", "Light", "Quiet", '12"', "Salt & Pepper", "Übersee")
 NOUNS = ("Basket", "Chair", "Clock", "Desk", "Kettle", "Lamp", "Mirror", "Rug", "Shelf", "Stool", "Vase")
 CATEGORIES = ("bath", "garden", "kitchen", "office", "play & fun", "travel")
@@ -21,7 +21,7 @@ TAGS = ("handmade", "imported", "large", "limited", "organic", "popular", "sale"
 
 
 def make_items(seed: int) -> list[Item]:
-    """Return the data set of a seed."""
+    """Generate the data set for a seed."""
     dice = random.Random(seed)
     return [
         {
@@ -39,18 +39,18 @@ def make_items(seed: int) -> list[Item]:
 
 
 def write_data_set(folder: Path) -> Mapping[str, str]:
-    """Write a new data set to a folder. Return the file's name by environment variable."""
+    """Write a random data set to a folder. Return a mapping from environment variable to file name."""
     items = make_items(secrets.randbits(63))
     (folder / FILE).write_text(json.dumps(items, ensure_ascii=False), encoding="utf-8")
     return {VARIABLE: FILE}
 
 
 def read_data_set(file: Path) -> tuple[Item, ...]:
-    """Return the items in a file."""
+    """Read the items from a JSON file."""
     return tuple(json.loads(file.read_text(encoding="utf-8")))
 
 
 def expected_document(items: Sequence[Item], count: int, multiplier: int) -> Item:
-    """Return the document that a request for ``count`` items must receive."""
+    """Return the correct JSON response for the first ``count`` items, with totals scaled by ``multiplier``."""
     totals = [{**item, "total": item["price"] * item["quantity"] * multiplier} for item in items[:count]]
     return {"items": totals, "count": count}

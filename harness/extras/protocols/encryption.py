@@ -1,4 +1,4 @@
-"""Checks of test types with TLS: the parameters of TLS, and the certificate that tfb provides."""
+"""Checks of test types with TLS: protocol versions, cipher suite, and the server's certificate."""
 
 import ssl
 from collections.abc import Iterator, Sequence
@@ -15,12 +15,12 @@ from harness.verify.checks.verification_client import Client, VerificationTask
 TLS = types_where(lambda test_type: test_type.tls)
 CONNECTIONS = 3
 VERSION = "TLSv1.3"
-# The parameters that the load generator offers (--tls-fixed), as it reports them.
+# Required TLS parameters of connections under load, in the format of the load generator's report (--tls-fixed).
 LOAD_PARAMETERS = "TLSv1_3 TLS13_AES_128_GCM_SHA256 X25519 {protocol} full"
 
 
 def observe_encryption(task: VerificationTask, _: Client, evidence: ItemsEvidence) -> Sequence[Exchange]:
-    """Open connections with TLS, and record the parameters and the certificate."""
+    """Open TLS connections, and record their parameters and whether the server presents tfb's certificate."""
     server = task.server
     assert server.inputs is not None  # noqa: S101 - the test type declares the certificate
     given = ssl.PEM_cert_to_DER_cert(server.inputs.path(CERTIFICATE).read_text(encoding="ascii"))
@@ -39,19 +39,19 @@ def _observed(evidence: Evidence) -> Sequence[tuple[str, str, bool]]:
 
 @check("tls.1", TLS, lambda evidence: bool(_observed(evidence) or evidence.request_counts))
 def tls_parameters(evidence: Evidence) -> Iterator[Finding]:
-    """Require TLS 1.3 with the right protocol, and under load the same cipher suite and group for all servers."""
+    """Require TLS 1.3 with the right ALPN protocol. Under load, also require a specific cipher suite and group."""
     required = "h2" if TEST_TYPES[evidence.test_type].protocol == "http2" else "http/1.1"
     for version, protocol, _ in _observed(evidence):
         if (version, protocol) != (VERSION, required):
             yield Finding(
-                f"a connection has other TLS parameters. Support TLS 1.3, and select the protocol {required}",
+                f"a connection has the wrong TLS parameters. Support TLS 1.3 and the ALPN protocol {required}",
                 expected=f"{VERSION} {required}",
                 actual=f"{version} {protocol}",
             )
     for parameters, number in (evidence.request_counts.tls_sessions if evidence.request_counts else {}).items():
         if parameters != (expected := LOAD_PARAMETERS.format(protocol=required)):
             yield Finding(
-                f"{number} connections of the load have other TLS parameters",
+                f"{number} connections under load have the wrong TLS parameters. Support the expected ones",
                 expected=expected,
                 actual=parameters,
             )
@@ -59,7 +59,7 @@ def tls_parameters(evidence: Evidence) -> Iterator[Finding]:
 
 @check("tls.2", TLS, lambda evidence: bool(_observed(evidence)))
 def certificate_given(evidence: Evidence) -> Iterator[Finding]:
-    """Require the certificate that tfb provides, because other keys need more or less CPU time."""
+    """Require the certificate that tfb provides, because a handshake's CPU time depends on the type of key."""
     if not all(is_given for _, _, is_given in _observed(evidence)):
         yield Finding(
             "the server presents another certificate. Read the certificate in TLS_CERT and the key in TLS_KEY",

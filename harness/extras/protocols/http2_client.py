@@ -1,4 +1,4 @@
-"""An HTTP/2 client for verification, which can open several streams of a connection at the same time."""
+"""An HTTP/2 client for verification, which can open several concurrent streams on a connection."""
 
 import ssl
 import time
@@ -31,14 +31,14 @@ from harness.verify.checks.evidence import Exchange, QueryVariant
 from harness.verify.checks.verification_client import MAX_FAILURES, Client
 from harness.verify.wire import MAX_BODY_BYTES, Response, WireError
 
-STREAMS = 16  # maximum number of streams that a connection opens at the same time
-WINDOW_BYTES = 65_535  # the protocol's default
+STREAMS = 16  # maximum number of concurrent streams on a connection
+WINDOW_BYTES = 65_535  # HTTP/2's default flow-control window
 CONNECTION_FIELDS = frozenset({"host", "connection", "keep-alive", "transfer-encoding", "upgrade"})
 
 
 @dataclass(kw_only=True)
 class Stream:
-    """A request and its response so far."""
+    """An HTTP/2 stream: a request, and the response received so far."""
 
     case: QueryVariant
     target: str
@@ -46,7 +46,7 @@ class Stream:
     status: int = 0
     headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
-    ended_at: float = 0.0  # time of the end of the response; 0 before
+    ended_at: float = 0.0  # epoch seconds at the end of the response; 0 until then
     error: str | None = None
 
     @property
@@ -55,7 +55,7 @@ class Stream:
         return bool(self.ended_at or self.error)
 
     def exchange(self, connection: int, failure: WireError | None) -> Exchange:
-        """Return the exchange. ``failure`` is the reason why the connection ended early, if it did."""
+        """Convert the stream to an exchange. If the connection ended early, ``failure`` is the reason."""
         error = self.error or (str(failure) if failure else "no complete response within the time limit")
         response = Response(self.status, "", tuple(self.headers), bytes(self.body), len(self.body), "none")
         return Exchange(
@@ -71,17 +71,17 @@ class Stream:
 
 
 class Http2Connection:
-    """A connection to a server. It is not thread-safe."""
+    """An HTTP/2 connection to a server. It is not thread-safe."""
 
     def __init__(self, endpoint: Endpoint, timeout: float, *, window: int = WINDOW_BYTES) -> None:
-        """Connect and send the first settings. ``window`` is the initial window of each stream, in bytes."""
+        """Connect and send SETTINGS. ``window`` is the initial flow-control window of each stream, in bytes."""
         self._endpoint = endpoint
         self._timeout = timeout
         self.streams: dict[int, Stream] = {}
         self.pongs = 0  # number of acknowledged PING frames
         self.failure: WireError | None = None
         self.settings_received = False
-        self.extends_windows = True  # whether the client lets the server send more after it received data
+        self.extends_windows = True  # whether to extend the flow-control windows after receiving data
         self.h2 = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
         initial = {SettingCodes.ENABLE_PUSH: 0, SettingCodes.INITIAL_WINDOW_SIZE: window}
         self.h2.local_settings = Settings(client=True, initial_values=initial)
@@ -107,7 +107,7 @@ class Http2Connection:
 
     @property
     def max_streams(self) -> int:
-        """Return how many streams the server permits at the same time."""
+        """Return how many concurrent streams the server permits."""
         return self.h2.remote_settings.max_concurrent_streams
 
     @property
@@ -120,7 +120,7 @@ class Http2Connection:
         return self.ended >= count
 
     def start(self, case: QueryVariant, request: PreparedRequest) -> int:
-        """Prepare a request on a new stream, which ``flush`` sends. Return the stream's number."""
+        """Queue a request on a new stream. Return the stream id. Call ``flush`` to send the request."""
         number = self.h2.get_next_available_stream_id()
         pseudo = {
             ":method": request.method,
@@ -134,14 +134,17 @@ class Http2Connection:
         return number
 
     def flush(self) -> None:
-        """Send the frames that wait to be sent. Raises WireError."""
+        """Send all queued frames. Raises WireError if the connection is closed."""
         try:
             self._socket.sendall(self.h2.data_to_send())
         except OSError as error:
             raise WireError("closed", f"the server closed the connection: {error}") from error
 
     def receive_until(self, done: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Handle frames until a condition holds, or until the time limit. Return whether the condition holds."""
+        """Process received frames until ``done`` returns True, the connection fails or the time is up.
+
+        Return the last result of ``done``. The default of ``seconds`` is the connection's timeout.
+        """
         deadline = time.monotonic() + (self._timeout if seconds is None else seconds)
         while not done() and self.failure is None and (left := deadline - time.monotonic()) > 0:
             try:
@@ -157,14 +160,14 @@ class Http2Connection:
                 break
             except OSError as error:
                 self.failure = WireError("closed", f"the server closed the connection: {error}")
-            except (H2Error, ValueError) as error:  # ValueError: a header is not UTF-8, or the status is no number
+            except (H2Error, ValueError) as error:  # ValueError: a header is not UTF-8, or the status is not a number
                 self.failure = WireError("grammar", f"the server violated HTTP/2: {error}")
             except WireError as error:
                 self.failure = error
         return done()
 
     def exchanges(self, connection: int) -> list[Exchange]:
-        """Return the exchanges of all streams."""
+        """Return an exchange for each stream. ``connection`` is the number of this connection."""
         return [stream.exchange(connection, self.failure) for stream in self.streams.values()]
 
     def _handle(self, event: Event) -> None:
@@ -198,7 +201,7 @@ class Http2Client(Client):
     """A client that sends requests over HTTP/2."""
 
     def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
-        """Send requests sequentially on one connection, and on a new connection after a failure."""
+        """Send requests one at a time on one connection. After a failure, continue on a new connection."""
         exchanges: list[Exchange] = []
         rest = list(cases)
         failures = 0
@@ -210,20 +213,20 @@ class Http2Client(Client):
         return exchanges
 
     def send_concurrently(self, cases: Sequence[QueryVariant], connections: int) -> list[Exchange]:
-        """Distribute the requests over several connections, with ``STREAMS`` streams each."""
+        """Distribute requests over several connections, each with up to ``STREAMS`` concurrent streams."""
         with ThreadPoolExecutor(connections) as pool:
             numbers = range(min(connections, len(cases)))
             parts = pool.map(lambda number: self._send(cases[number::connections], number), numbers)
             return [exchange for part in parts for exchange in part]
 
     def send_with_small_windows(self, cases: Sequence[QueryVariant], window: int) -> list[Exchange]:
-        """Send requests on several streams of one connection, whose windows have only ``window`` bytes."""
+        """Send requests on concurrent streams with flow-control windows of only ``window`` bytes."""
         return self._send(cases, 0, window=window)
 
     def _send(
         self, cases: Sequence[QueryVariant], number: int, *, streams: int = STREAMS, window: int = WINDOW_BYTES
     ) -> list[Exchange]:
-        """Send requests on one connection until it fails. Return at least one exchange."""
+        """Send requests on one connection until it fails. Return at least one exchange, even if connecting fails."""
         waiting = list(cases)
         try:
             with Http2Connection(self.endpoint, self.timeout, window=window) as connection:
@@ -240,7 +243,7 @@ class Http2Client(Client):
                 else:
                     connection.receive_until(partial(connection.has_ended, len(cases)))
                 if not connection.streams:
-                    raise connection.failure or WireError("silent", "the server sent no settings")
+                    raise connection.failure or WireError("silent", "the server sent no SETTINGS frame")
                 exchanges = connection.exchanges(number)
         except (H2Error, WireError) as error:
             failure = error if isinstance(error, WireError) else WireError("grammar", str(error))

@@ -1,4 +1,4 @@
-"""Draws and verifies requests for the items of the data set, for all test types that return items."""
+"""Sends random requests for items of the data set and checks the responses, for all test types that return items."""
 
 import random
 import re
@@ -17,10 +17,10 @@ from harness.verify.checks import Finding, check, excerpt, types_where
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.checks.verification_client import CONCURRENT_CONNECTIONS, Client, VerificationTask
 
-DRAWN_REQUESTS = 5_000  # requests of a load, from which the generator draws
-SEQUENTIAL_REQUESTS = {True: 60, False: 4}  # in a thorough (True) or a brief (False) verification
+DRAWN_REQUESTS = 5_000  # number of different requests that the load generator repeats
+SEQUENTIAL_REQUESTS = {True: 60, False: 4}  # number of requests if the verification is thorough (True) or brief (False)
 CONCURRENT_REQUESTS = {True: 240, False: 16}
-FRESH_CONNECTIONS = 24  # new connections, with two requests each
+FRESH_CONNECTIONS = 24  # number of new connections, each for two requests
 TARGET = re.compile(r"/(\d+)\?m=(\d+)\Z")
 ITEM_TYPES = types_where(lambda test_type: test_type.response_shape == "items")
 
@@ -30,25 +30,25 @@ _EXPECT = Expect()
 
 @dataclass(kw_only=True)
 class ItemsEvidence:
-    """The data set of a server process, and further observations."""
+    """The data set of a server process, and tfb's observations of the server."""
 
     items: Sequence[Item]
-    # Response times in seconds: of a request that was sent before, and of a new request for as many items.
+    # Response times, in seconds, of a repeated request and of new requests for the same number of items.
     repeated: list[float] = field(default_factory=list)
     new: list[float] = field(default_factory=list)
-    # For each TLS connection of verification: version, protocol, and whether the certificate was the given one.
+    # For each TLS connection: TLS version, ALPN protocol, and whether the server presented tfb's certificate.
     tls: list[tuple[str, str, bool]] = field(default_factory=list)
-    # HTTP/2; None if it was not observed.
+    # HTTP/2 observations; None if tfb did not make the observation.
     passes_blocked: bool | None = None  # whether a stream gets a response while another stream's window is exhausted
     stream_limit: int | None = None  # SETTINGS_MAX_CONCURRENT_STREAMS
     pong: bool | None = None  # whether the server acknowledged PING
-    tolerated: Sequence[str] | None = None  # violations that did not end the connection
+    tolerated: Sequence[str] | None = None  # violations after which the server kept the connection open
 
 
 def item_request(
     server: Server, test_type: TestType, count: int, multiplier: int, more: HeaderPairs = ()
 ) -> PreparedRequest:
-    """Return a request for ``count`` items. ``more`` contains further headers."""
+    """Return a request for ``count`` items. ``more`` contains additional headers."""
     url = server.implementation.urls[test_type.name]
     headers = (("Accept", test_type.accept), *more)
     return PreparedRequest(target=f"{url}{count}?m={multiplier}", headers=headers, expect=_EXPECT)
@@ -57,7 +57,7 @@ def item_request(
 def draw_variants(
     server: Server, test_type: TestType, number: int, seed: int, more: HeaderPairs = ()
 ) -> list[QueryVariant]:
-    """Return requests with random numbers of items and multipliers."""
+    """Return ``number`` requests with random item counts and random multipliers."""
     dice = random.Random(f"{seed} {test_type.name}")
     return [
         item_variant(item_request(server, test_type, dice.randint(1, COUNT), dice.randint(1, MAX_MULTIPLIER), more))
@@ -66,15 +66,15 @@ def draw_variants(
 
 
 def item_variant(request: PreparedRequest) -> QueryVariant:
-    """Return the variant that sends a drawn request."""
+    """Wrap a drawn request in a query variant."""
     return QueryVariant(name="drawn", drawn=request)
 
 
 class Observer(Protocol):
-    """A function that gathers further evidence."""
+    """A function that gathers evidence specific to a test type, such as TLS parameters."""
 
     def __call__(self, task: VerificationTask, client: Client, evidence: ItemsEvidence, /) -> Sequence[Exchange]:
-        """Add observations to the evidence. Return further exchanges."""
+        """Add observations to ``evidence``. Return additional exchanges for the general checks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,18 +82,18 @@ class ItemsVerification:
     """The verification of a test type that returns items."""
 
     check_modules: Sequence[object]
-    headers: HeaderPairs = ()  # further headers of every request
+    headers: HeaderPairs = ()  # additional headers of every request
     observer: Observer | None = None
     client: Callable[[VerificationTask], Client] = VerificationTask.load_client
     load: None = None
 
     @property
     def drawing(self) -> "ItemsVerification":
-        """Return how requests are drawn."""
+        """Return this object, which draws the requests of a load itself."""
         return self
 
     def gather(self, task: VerificationTask, evidence: Evidence) -> None:
-        """Send requests for the smallest and the largest numbers, then random requests."""
+        """Send requests with extreme item counts and multipliers, then random requests."""
         server, kind = task.server, task.test_type
         assert server.inputs is not None  # noqa: S101 - the test type declares the data set
         observations = ItemsEvidence(items=read_data_set(server.inputs.path(VARIABLE)))
@@ -115,20 +115,20 @@ class ItemsVerification:
             evidence.exchanges += self.observer(task, client, observations)
 
     def draw(self, server: Server, test_type: TestType, seed: int) -> Sequence[PreparedRequest]:
-        """Return the requests of a load."""
+        """Return random requests for a load."""
         variants = draw_variants(server, test_type, DRAWN_REQUESTS, seed, self.headers)
         return tuple(variant.drawn for variant in variants if variant.drawn)
 
     @contextmanager
     def observe(self, server: Server, seed: int) -> Iterator[ItemsEvidence]:
-        """Yield the data set of the server, which does not change during a load."""
+        """Yield evidence with the server's data set, which does not change during a load."""
         assert server.inputs is not None  # noqa: S101 - the test type declares the data set
         yield ItemsEvidence(items=read_data_set(server.inputs.path(VARIABLE)))
 
 
 @check("items.1", ITEM_TYPES)
 def items_exact(evidence: Evidence) -> Iterator[Finding]:
-    """Require the first items of the data set with their totals, and the number of items, but nothing else."""
+    """Require a document that contains the requested items, their totals and the count, and nothing else."""
     observations = evidence.extension
     assert isinstance(observations, ItemsEvidence)  # noqa: S101 - ``gather`` and ``observe`` create it
     for exchange in evidence.ok_exchanges:
@@ -146,7 +146,7 @@ def items_exact(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _differences(expected: object, actual: object, path: str) -> Iterator[tuple[str, object, object]]:
-    """Yield each difference between two documents: the path, the expected value and the actual value."""
+    """Yield (path, expected value, actual value) for each difference between two documents."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key in {**expected, **actual}:
             if key not in expected or key not in actual:

@@ -1,4 +1,4 @@
-"""Gathers evidence about WebSocket servers that return each message, and checks it."""
+"""Tests whether WebSocket servers echo each message and follow RFC 6455."""
 
 import random
 import time
@@ -29,27 +29,27 @@ from harness.verify.checks.verification_client import VerificationTask
 from harness.verify.wire import MAX_BODY_BYTES, WireError
 
 WEBSOCKET = frozenset({"websocket"})
-LENGTHS = (5, 125, 126, 127, 512, 1_024)  # of messages, around the limits of the length's forms
-DRAWN = {True: 200, False: 12}  # drawn messages in a thorough (True) or a brief (False) verification
+LENGTHS = (5, 125, 126, 127, 512, 1_024)  # message lengths; above 125, the frame header has an extended length field
+DRAWN = {True: 200, False: 12}  # number of random messages if the verification is thorough (True) or brief (False)
 IN_FLIGHT = 16
 NORMAL_CLOSURE = 1000
-TEXT = "aäß€😀"  # characters of one to four bytes
+TEXT = "aäß€😀"  # characters of one to four bytes in UTF-8
 PING_BYTES = b"tfb-ping"
 
 Content = str | bytes
 
 
 def join(parts: Sequence[Content]) -> Content:
-    """Return the message that consists of these fragments."""
+    """Join the fragments of a message."""
     texts = [part for part in parts if isinstance(part, str)]
     return "".join(texts) if texts else b"".join(part for part in parts if isinstance(part, bytes | bytearray))
 
 
 class MessageConnection:
-    """A WebSocket connection of the verification. It is not thread-safe."""
+    """A WebSocket connection for verification. It is not thread-safe."""
 
     def __init__(self, endpoint: Endpoint, target: str, timeout: float) -> None:
-        """Connect, and wait for the server's consent. Raises WireError."""
+        """Connect and wait for the server to accept the upgrade. Raises WireError if it does not."""
         self._timeout = timeout
         self._peer = WSConnection(ConnectionType.CLIENT)
         self._events: list[Event] = []
@@ -75,14 +75,14 @@ class MessageConnection:
         self._socket.close()
 
     def send(self, *events: Event) -> None:
-        """Send frames. Raises WireError."""
+        """Send frames. Raises WireError if the connection is closed."""
         try:
             self._socket.sendall(b"".join(self._peer.send(event) for event in events))
         except (OSError, ProtocolError) as error:  # ProtocolError: the server has already sent a close frame
             raise WireError("closed", f"the server closed the connection: {error}") from error
 
     def receive(self) -> Event:
-        """Return the next event. Raises WireError."""
+        """Return the next event. Raises WireError on a timeout, a closed connection or a protocol violation."""
         deadline = time.monotonic() + self._timeout
         while not self._events:
             self._socket.settimeout(max(0.001, deadline - time.monotonic()))
@@ -99,7 +99,7 @@ class MessageConnection:
         return self._events.pop(0)
 
     def receive_message(self) -> Content:
-        """Return the next message, whose fragments are joined. Raises WireError."""
+        """Return the next complete message. Raises WireError as ``receive`` does."""
         parts: list[Content] = []
         deadline, size = time.monotonic() + self._timeout, 0
         while True:
@@ -115,7 +115,7 @@ class MessageConnection:
                 raise WireError("closed", f"the server closed the connection with the code {event.code}")
 
     def closes(self) -> bool:
-        """Return whether the server closes the connection now."""
+        """Return whether the server closes the connection within the timeout."""
         with suppress(OSError):
             self._socket.settimeout(self._timeout)
             return self._socket.recv(1) == b""
@@ -124,19 +124,19 @@ class MessageConnection:
 
 @dataclass(kw_only=True)
 class MessageEvidence:
-    """The outcome of each probe: (expected, actual) pairs that differ, or none."""
+    """Outcomes of the probes: for each probe, the (expected, actual) pairs that differ."""
 
     outcomes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Exchange messages with the server, in order and with several in flight, and use control frames."""
+    """Run every probe against the server and record the outcomes."""
     observations = evidence.extension = MessageEvidence()
     for name, probe in PROBES.items():
         try:
             outcome = list(probe(task))
         except WireError as error:
-            outcome = [("the protocol of RFC 6455", str(error))]
+            outcome = [("communication according to RFC 6455", str(error))]
         observations.outcomes[name] = outcome
 
 
@@ -150,7 +150,7 @@ def _message(content: Content, *, finished: bool = True) -> Event:
 
 
 def _contents(number: int) -> Iterator[Content]:
-    """Yield messages of all lengths, then drawn messages."""
+    """Yield one message of each length in ``LENGTHS``, then ``number`` messages of random length."""
     dice = random.Random()
     for length in (*LENGTHS, *(dice.randint(LENGTHS[0], LENGTHS[-1]) for _ in range(number))):
         if dice.random() < 0.5:
@@ -185,7 +185,7 @@ def _fragments(task: VerificationTask) -> EchoDifferences:
             for index, part in enumerate(parts):
                 connection.send(_message(part, finished=index == last))
                 if index == 0:
-                    connection.send(Ping(payload=PING_BYTES))  # control frames may come between fragments
+                    connection.send(Ping(payload=PING_BYTES))  # the RFC permits control frames between fragments
             yield from _difference(join(parts), connection.receive_message())
 
 
@@ -211,7 +211,7 @@ def _plain_get(task: VerificationTask) -> EchoDifferences:
     response = task.load_client().send_in_order([QueryVariant(name="plain")])[0].response
     status = response.status if response else None
     if status is None or not 400 <= status < 500:
-        yield "a status from 400 to 499", f"{status or 'no response'}"
+        yield "a 4xx status", f"{status or 'no response'}"
 
 
 def _difference(sent: Content, received: Content) -> EchoDifferences:
@@ -234,7 +234,7 @@ def _probed(name: str) -> Callable[[Evidence], bool]:
 
 
 def _probe_check(rule: str, name: str, probe: str, message: str) -> Check:
-    """Return a check that reports the differences which a probe found."""
+    """Return a check that reports the differences found by a probe."""
 
     def find(evidence: Evidence) -> Iterator[Finding]:
         assert isinstance(evidence.extension, MessageEvidence)  # noqa: S101 - guaranteed by ``needs``
@@ -247,9 +247,15 @@ def _probe_check(rule: str, name: str, probe: str, message: str) -> Check:
 
 PROBE_CHECKS = (
     _probe_check("websocket.1", "upgrade_accepted", "upgrade", "the server does not accept a WebSocket connection"),
-    _probe_check("websocket.2", "plain_get_refused", "plain", "a GET request without an upgrade is not refused"),
-    _probe_check("websocket.3", "echoes_exact", "echoes", "an echo differs from the message. Return each message"),
-    _probe_check("websocket.4", "fragments_joined", "fragments", "the echo of a fragmented message is wrong"),
-    _probe_check("websocket.5", "ping_answered", "ping", "a ping frame has no valid reply"),
-    _probe_check("websocket.6", "close_answered", "close", "the server does not close normally"),
+    _probe_check(
+        "websocket.2", "plain_get_refused", "plain", "the server does not reject a GET request without upgrade"
+    ),
+    _probe_check(
+        "websocket.3", "echoes_exact", "echoes", "an echo differs from the message. Return messages unchanged"
+    ),
+    _probe_check(
+        "websocket.4", "fragments_joined", "fragments", "the echo of a fragmented message is wrong. Join fragments"
+    ),
+    _probe_check("websocket.5", "ping_answered", "ping", "the server does not reply to a ping with a matching pong"),
+    _probe_check("websocket.6", "close_answered", "close", "the server does not complete the closing handshake"),
 )

@@ -1,4 +1,4 @@
-"""The test types of the group ``protocols``. None belongs to TechEmpower's score."""
+"""The test types of the group ``protocols``. TechEmpower's score does not include them."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from harness.records.loads import ClosedLoop
 
 GROUP = "protocols"
 EXAMPLE = "20?m=7"  # the first 20 items, with totals multiplied by 7
-RESPONSES_PER_CONNECTION = 10  # of a connection that the client closes
+RESPONSES_PER_CONNECTION = 10  # if a load uses short-lived connections
 STREAM_LOADS = (ClosedLoop(connections=16, depth=16), ClosedLoop(connections=64, depth=32))
 
 JSON_ITEMS = TestType(
@@ -31,7 +31,7 @@ JSON_COMPRESSED = replace(
     name="json-compressed",
     title="Compressed JSON",
     fixed_loads=(ClosedLoop(connections=64),),
-    footnote="compare CPU time with the response size, because a stronger compression costs more CPU time",
+    footnote="consider CPU time together with response size, because stronger compression costs more CPU time",
 )
 
 JSON_TLS = replace(
@@ -46,7 +46,7 @@ JSON_TLS = replace(
         ClosedLoop(connections=64, close_after=RESPONSES_PER_CONNECTION),
     ),
     footnote="TLS 1.3; loads with r10 open a new connection, with a full handshake, after 10 responses; "
-    "response times do not include connecting",
+    "response times exclude connection setup",
 )
 
 HTTP2 = replace(
@@ -91,7 +91,7 @@ SHORT_LIVED = TestType(
     fixed_loads=(ClosedLoop(connections=64, close_after=RESPONSES_PER_CONNECTION),),
     brief=(RequestBatch(times=40),),
     thorough=(RequestBatch(times=400),),
-    footnote="each connection is closed after 10 responses; response times do not include connecting",
+    footnote="the client closes each connection after 10 responses; response times exclude connection setup",
 )
 
 STATIC = TestType(

@@ -7,13 +7,13 @@ from harness.plan.testtypes.registry import TEST_TYPES
 
 TEMPLATE = Path(__file__).with_name("page.md")
 PAGE = REPOSITORY / "docs" / "reference" / "protocols.md"
-REQUESTS = {  # test type -> example of the declared URL, and the request
+REQUESTS = {  # test type -> (example URL in benchmark_config.json, description of the request)
     "json-items": ("/json/", "`GET /json/{count}?m={m}`, count 1 to 50, m 1 to 1,000"),
     "json-compressed": ("/json/", "the same with `Accept-Encoding: gzip, br`"),
     "json-tls": ("/json/", "the same over TLS 1.3"),
     "http2": ("/json/", "as json-tls, but over HTTP/2"),
     "http2-cleartext": ("/json/", "as json-items, but over HTTP/2 without TLS"),
-    "websocket": ("/ws", "upgrade, then messages that the server returns"),
+    "websocket": ("/ws", "upgrade, then messages that the server echoes"),
     "short-lived": ("/plaintext", "as hello"),
     "static": ("/static/", "`GET /static/{name}` with `Accept-Encoding: br;q=1, gzip;q=0.8`; a tenth conditional"),
     "upload": ("/upload", "`POST /upload`, 1 kB to 1 MB of binary data, half chunked"),
@@ -21,7 +21,7 @@ REQUESTS = {  # test type -> example of the declared URL, and the request
 
 
 def render() -> str:
-    """Return the page."""
+    """Return the page as Markdown."""
     rows = []
     for name, (url, request) in REQUESTS.items():
         kind = TEST_TYPES[name]

@@ -1,4 +1,4 @@
-"""Verification of the test type ``static``: files, types, changes, conditional requests, and unknown names."""
+"""Verification of the test type ``static``: content, media types, conditional requests and path traversal."""
 
 import random
 import secrets
@@ -32,11 +32,11 @@ from harness.verify.checks.http import parse_media_type
 from harness.verify.checks.verification_client import CONCURRENT_CONNECTIONS, Client, VerificationTask
 
 STATIC = frozenset({"static"})
-ENCODINGS = ("Accept-Encoding", "br;q=1, gzip;q=0.8")  # the header of HttpArena
-DRAWN_REQUESTS = 2_000  # requests of a load, from which the generator draws
-CONDITIONAL_SHARE = 0.1  # share of conditional requests
-CONCURRENT_REQUESTS = {True: 120, False: 20}  # in a thorough (True) or a brief (False) verification
-# Names that lead out of the folder, or that do not exist.
+ENCODINGS = ("Accept-Encoding", "br;q=1, gzip;q=0.8")  # the header that HttpArena's benchmark sends
+DRAWN_REQUESTS = 2_000  # number of requests that the load generator repeats
+CONDITIONAL_SHARE = 0.1  # share of requests with If-None-Match or If-Modified-Since
+CONCURRENT_REQUESTS = {True: 120, False: 20}  # number of requests if the verification is thorough (True) or brief
+# Paths that leave the folder or do not exist.
 OUTSIDE = (
     *("../secret.txt", "..%2fsecret.txt", "%2e%2e/secret.txt", "%2e%2e%2fsecret.txt", "a/../../secret.txt"),
     *("..%5csecret.txt", "....//secret.txt", "%252e%252e%252fsecret.txt", "/etc/hostname", "no-such-file.css"),
@@ -45,7 +45,7 @@ OUTSIDE = (
 
 @dataclass(kw_only=True)
 class FilesEvidence:
-    """The versions of all files, and the responses to names outside the folder."""
+    """Versions of all files, and responses to requests for paths outside the folder."""
 
     versions: Versions
     secret: bytes
@@ -55,7 +55,7 @@ class FilesEvidence:
 def file_variant(
     server: Server, test_type: TestType, name: str, condition: HeaderPairs = (), *, plain: bool = False
 ) -> QueryVariant:
-    """Return a request for a file. With a condition, the server must respond with 304."""
+    """Return a request for a file. If it has a ``condition`` header, the server must respond with 304."""
     headers = (("Accept", "*/*"), *(() if plain else (ENCODINGS,)), *condition)
     target = f"{server.implementation.urls[test_type.name]}{name}"
     request = PreparedRequest(target=target, headers=headers, expect=_NOT_MODIFIED if condition else _OK)
@@ -66,14 +66,14 @@ _OK, _NOT_MODIFIED = Expect(), Expect(status=304)
 
 
 def files_of(server: Server) -> FilesEvidence:
-    """Return the current files of a server."""
+    """Read the files that a server must serve now."""
     assert server.inputs is not None  # noqa: S101 - the test type declares the folder
     folder = server.inputs.path(VARIABLE)
     return FilesEvidence(versions=read_versions(folder), secret=(folder.parent / SECRET_FILE).read_bytes())
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Request each file, change a file, and send conditional requests."""
+    """Request every file, change some files and request them again. Also request paths outside the folder."""
     server, kind, dice = task.server, task.test_type, random.Random()
     assert server.inputs is not None  # noqa: S101 - the test type declares the folder
     folder = server.inputs.path(VARIABLE)
@@ -100,7 +100,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
     settle(folder)
     repeated = [file_variant(server, kind, name) for name in changed]
     evidence.exchanges += client.send_in_order(repeated)
-    # A validator of the previous content must not lead to 304.
+    # An outdated validator must not result in 304.
     outdated = [file_variant(server, kind, name, conditions[name]) for name in changed if name in conditions]
     evidence.exchanges += client.send_in_order(_expecting_content(variant) for variant in outdated)
     names = dice.choices(list(SIZES), k=CONCURRENT_REQUESTS[task.thorough])
@@ -121,7 +121,7 @@ def _name(exchange: Exchange) -> str:
 
 
 def _condition(exchange: Exchange) -> HeaderPairs:
-    """Return the condition for the validator in a response: an ETag or, without it, the time of the last change."""
+    """Return a conditional header that matches the response's ETag or, without an ETag, its Last-Modified."""
     if etag := exchange.header("etag"):
         return (("If-None-Match", etag),)
     modified = exchange.header("last-modified")
@@ -129,7 +129,7 @@ def _condition(exchange: Exchange) -> HeaderPairs:
 
 
 def draw(server: Server, test_type: TestType, seed: int) -> Sequence[PreparedRequest]:
-    """Return the requests of a load. A tenth of them are conditional."""
+    """Return random requests for a load. A tenth of them are conditional."""
     assert server.inputs is not None  # noqa: S101 - the test type declares the folder
     settle(server.inputs.path(VARIABLE))
     dice, changed = random.Random(f"{seed} {test_type.name}"), changing_files(seed)
@@ -147,7 +147,7 @@ def draw(server: Server, test_type: TestType, seed: int) -> Sequence[PreparedReq
 
 @contextmanager
 def observe(server: Server, seed: int) -> Iterator[FilesEvidence]:
-    """Change files during the load, and yield all versions."""
+    """Change files while the context is active. Yield evidence that records every version."""
     assert server.inputs is not None  # noqa: S101 - the test type declares the folder
     files = files_of(server)
     with changes(server.inputs.path(VARIABLE), files.versions, seed):
@@ -161,7 +161,7 @@ def _files(evidence: Evidence) -> FilesEvidence:
 
 @check("static.1", STATIC)
 def file_exact(evidence: Evidence) -> Iterator[Finding]:
-    """Require the file's current content, after decoding. Changes must be visible within a second."""
+    """Require that the decoded body is the file's current content. A change must be visible within a second."""
     versions = _files(evidence).versions
     for exchange in evidence.ok_exchanges:
         name = _name(exchange)
@@ -176,15 +176,15 @@ def file_exact(evidence: Evidence) -> Iterator[Finding]:
         if all(content != version.content for version in current):
             is_old = any(content == version.content for version in versions[name])
             yield Finding(
-                f"GET {exchange.target}: the body is not the file. Follow changes within {FOLLOW_SECONDS:g} s",
+                f"GET {exchange.target}: the body differs from the file. Serve changes within {FOLLOW_SECONDS:g} s",
                 expected=f"{len(current[-1].content)} bytes" if current else "the file",
-                actual=f"{len(content)} bytes{', the content before a change' if is_old else ''}",
+                actual=f"{len(content)} bytes{', the content of an old version' if is_old else ''}",
             )
 
 
 @exchange_check("static.2", STATIC)
 def file_type(exchange: Exchange) -> Iterator[Finding]:
-    """Require the media type of the file, also for compressed variants."""
+    """Require the file's media type, even if the response is compressed."""
     values, expected = exchange.headers("content-type"), MEDIA_TYPES[extension(_name(exchange))]
     media, parameters = parse_media_type(values[0]) if len(values) == 1 else (None, {})
     if media not in expected or parameters.get("charset", "utf-8").lower() != "utf-8":
@@ -193,16 +193,18 @@ def file_type(exchange: Exchange) -> Iterator[Finding]:
 
 @check("static.3", STATIC)
 def validator_sent(evidence: Evidence) -> Iterator[Finding]:
-    """Require a validator and, for a compressed variant, ``Vary``. The check ``status-ok`` requires 304 responses."""
+    """Require a validator and, in compressed responses, ``Vary``. The check ``status-ok`` covers 304 responses."""
     for exchange in evidence.ok_exchanges:
         if not _condition(exchange):
             yield Finding(
-                f"GET {exchange.target}: there is no validator", expected="ETag or Last-Modified", actual="neither"
+                f"GET {exchange.target}: the response has no validator",
+                expected="ETag or Last-Modified",
+                actual="neither",
             )
         vary = ",".join(exchange.headers("vary")).lower()
         if exchange.header("content-encoding") and "accept-encoding" not in vary and "*" not in vary:
             yield Finding(
-                f"GET {exchange.target}: Vary does not name Accept-Encoding",
+                f"GET {exchange.target}: Vary does not list Accept-Encoding",
                 expected="Vary: Accept-Encoding",
                 actual=vary or "none",
             )
@@ -210,13 +212,13 @@ def validator_sent(evidence: Evidence) -> Iterator[Finding]:
 
 @check("static.4", STATIC, lambda evidence: bool(_files(evidence).outside))
 def folder_confined(evidence: Evidence) -> Iterator[Finding]:
-    """Require that unknown names, and names that lead out of the folder, are rejected or redirected."""
+    """Require that the server rejects or redirects requests for paths that leave the folder or do not exist."""
     files = _files(evidence)
     for exchange in files.outside:
         status = exchange.response.status if exchange.response else None
         if files.secret in exchange.body or status is None or not 300 <= status < 500:
             yield Finding(
-                f"GET {exchange.target}: the name is unknown or leads out of the folder. Reject it",
+                f"GET {exchange.target}: the server must reject a path that leaves the folder or does not exist",
                 expected="404",
                 actual=f"{status or exchange.error}",
             )

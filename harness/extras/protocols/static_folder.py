@@ -1,4 +1,4 @@
-"""The folder of static files: 20 files as of a web page, with compressed variants of the text files."""
+"""Creates and changes a folder with 20 static files like those of a web page. Text files have compressed variants."""
 
 import gzip
 import os
@@ -16,13 +16,13 @@ import brotli
 from harness.errors import LoadError
 
 VARIABLE, FOLDER = "STATIC_DIR", "static"
-SECRET_FILE = "secret.txt"  # noqa: S105 - a file beside the folder; no server may send it
+SECRET_FILE = "secret.txt"  # noqa: S105 - a file next to the folder, which no server may send
 FOLLOW_SECONDS = 1.0  # a server may send the previous content for this long after a change
-CHANGE_INTERVAL = (0.2, 0.6)  # shortest and longest time between two changes during a load, in seconds
-CHANGED_FILES = 3  # files that change during a load
+CHANGE_INTERVAL = (0.2, 0.6)  # bounds of the random time between two changes during a load, in seconds
+CHANGED_FILES = 3  # number of files that change during a load
 MAX_CHANGED_BYTES = 25_000  # larger files do not change, because their compression takes longer
-ALTERNATIVES = 2  # prepared contents of each changing file
-TOKEN_BYTES = 16  # random characters at the beginning of a text file, which a change replaces
+ALTERNATIVES = 2  # number of versions prepared for each file that changes
+TOKEN_BYTES = 16  # length of the random token at the start of a text file; a change replaces the token
 MAX_ATTEMPTS = 2_000
 SIZES = {  # name -> bytes
     "base.css": 9_000,
@@ -61,7 +61,7 @@ WORDS = ("margin", "width", "return", "color", "item", "function", "class", "val
 
 @dataclass(frozen=True, kw_only=True)
 class FileVersion:
-    """A file's content between two changes, in epoch seconds."""
+    """A file's content, and when a server may send it: from ``since`` to ``until``, in epoch seconds."""
 
     content: bytes
     since: float = float("-inf")
@@ -77,7 +77,7 @@ def extension(name: str) -> str:
 
 
 def make_content(name: str, size: int, dice: random.Random) -> bytes:
-    """Return random bytes for images and fonts, and random words for text files."""
+    """Generate random bytes for an image or a font, or random words for a text file."""
     if extension(name) in BINARY:
         return dice.randbytes(size)
     words = (f"{dice.choice(WORDS)}-{dice.randint(1, 400)}" for _ in range(size // 6))
@@ -89,17 +89,17 @@ def _token(dice: random.Random) -> bytes:
 
 
 def variants(name: str, content: bytes) -> dict[str, bytes]:
-    """Return a file and its compressed variants by suffix."""
+    """Return a file's content by suffix: "" for the original and, for a text file, ".gz" and ".br"."""
     if extension(name) in BINARY:
         return {"": content}
     return {"": content, ".gz": gzip.compress(content), ".br": brotli.compress(content, quality=5)}
 
 
 def make_alternative(name: str, content: bytes, dice: random.Random) -> dict[str, bytes]:
-    """Return other content with compressed variants, all of the same sizes. Return the old content if none is found.
+    """Generate new content whose compressed and uncompressed sizes equal the old ones. If this fails, return the old.
 
-    Many servers read the size before they open the file. If a change altered sizes, correct servers would sometimes
-    send incomplete responses.
+    Many servers read a file's size before they open the file. If the size changed in between, these servers would send
+    incomplete responses, although they are otherwise correct.
     """
     if extension(name) in BINARY:
         return variants(name, dice.randbytes(len(content)))
@@ -112,7 +112,7 @@ def make_alternative(name: str, content: bytes, dice: random.Random) -> dict[str
 
 
 def write_variants(folder: Path, name: str, contents: Mapping[str, bytes]) -> None:
-    """Replace a file and its compressed variants, each in a single step."""
+    """Replace a file and its compressed variants. Each file is replaced atomically."""
     new = {suffix: folder.parent / f"new-{name}{suffix}" for suffix in contents}
     for suffix, data in contents.items():
         new[suffix].write_bytes(data)
@@ -122,7 +122,7 @@ def write_variants(folder: Path, name: str, contents: Mapping[str, bytes]) -> No
 
 
 def write_static_folder(folder: Path) -> Mapping[str, str]:
-    """Write new files. Return the folder's name by environment variable."""
+    """Create a folder of random files. Return a mapping from environment variable to folder name."""
     dice = random.Random(secrets.randbits(63))
     static = folder / FOLDER
     static.mkdir()
@@ -138,13 +138,13 @@ def read_versions(folder: Path) -> Versions:
 
 
 def settle(folder: Path) -> None:
-    """Wait until servers may no longer send content from before the last change."""
+    """Wait until ``FOLLOW_SECONDS`` have passed since the last change, so that servers must send the new content."""
     newest = max((folder / name).stat().st_ctime for name in SIZES)
     time.sleep(max(0.0, newest + FOLLOW_SECONDS + 0.1 - time.time()))
 
 
 def change_file(folder: Path, name: str, contents: Mapping[str, bytes], versions: Versions) -> None:
-    """Replace a file and its compressed variants, and record the new version."""
+    """Replace a file and its compressed variants, and record the new version in ``versions``."""
     since = time.time()
     write_variants(folder, name, contents)
     versions[name][-1] = replace(versions[name][-1], until=time.time() + FOLLOW_SECONDS)
@@ -152,7 +152,7 @@ def change_file(folder: Path, name: str, contents: Mapping[str, bytes], versions
 
 
 def changing_files(seed: int) -> Sequence[str]:
-    """Return the files that change during the load with this seed."""
+    """Return the names of the files that change during a load with this seed."""
     names = [name for name, size in SIZES.items() if size <= MAX_CHANGED_BYTES]
     return random.Random(f"changing {seed}").sample(names, CHANGED_FILES)
 

@@ -1,4 +1,4 @@
-"""Checks of HTTP/2: independent streams, limits, PING, and violations that a server must not tolerate."""
+"""Checks of HTTP/2: independent streams, the stream limit, PING, and the reaction to protocol violations."""
 
 import ssl
 import time
@@ -17,30 +17,30 @@ from harness.verify.checks.verification_client import Client, VerificationTask
 from harness.verify.wire import WireError
 
 HTTP2_TYPES = types_where(lambda test_type: test_type.protocol == "http2")
-MIN_STREAMS = 32  # streams of the largest load
+MIN_STREAMS = 32  # concurrent streams per connection in the largest load
 SMALL_WINDOW = 100  # bytes
 SMALL_WINDOW_REQUESTS = 12
-BLOCKED_SECONDS = 2.0  # time for a response while another stream is blocked
+BLOCKED_SECONDS = 2.0  # time limit for a response while another stream is blocked
 VIOLATION_SECONDS = 3.0
-MAX_REPLY_BYTES = 1 << 20  # a server that sends more without GOAWAY does not end the connection
+MAX_REPLY_BYTES = 1 << 20  # if a server sends more than this without GOAWAY, it tolerates the violation
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 PING_BYTES = b"tfb-ping"
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """Return a frame."""
+    """Encode an HTTP/2 frame."""
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
 
-START = PREFACE + frame(4, 0, 0, b"")  # the preface with empty settings
+START = PREFACE + frame(4, 0, 0, b"")  # the client preface with an empty SETTINGS frame
 # Violations of RFC 9113 that h2spec also tests. The server must end the connection (RFC 9113 section 5.4.1).
 VIOLATIONS = {
     "an invalid preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\r" + frame(4, 0, 0, b""),
     "DATA on stream 0": START + frame(0, 1, 0, b"data"),
     "HEADERS on stream 0": START + frame(1, 5, 0, b"\x82\x84\x87\x01\x01a"),
-    "HEADERS on a stream with an even number": START + frame(1, 5, 2, b"\x82\x84\x87\x01\x01a"),
-    "HEADERS with an invalid index": START + frame(1, 5, 1, b"\xfe"),
+    "HEADERS on a stream with an even id": START + frame(1, 5, 2, b"\x82\x84\x87\x01\x01a"),
+    "HEADERS with an invalid HPACK index": START + frame(1, 5, 1, b"\xfe"),
     "HEADERS followed by PING instead of CONTINUATION": START + frame(1, 1, 1, b"\x82") + frame(6, 0, 0, PING_BYTES),
     "SETTINGS with an invalid length": START + frame(4, 0, 0, b"\0\0\0"),
     "SETTINGS_INITIAL_WINDOW_SIZE above the maximum": START + frame(4, 0, 0, b"\0\4\xff\xff\xff\xff"),
@@ -51,19 +51,22 @@ VIOLATIONS = {
 
 
 def http2_client(task: VerificationTask) -> Http2Client:
-    """Return a client that sends requests as the load does."""
+    """Return a client that sends requests to the same URL as the load generator."""
     endpoint = endpoint_of(task.server, task.test_type)
     return Http2Client(endpoint, task.test_type, task.test_type.target(task.url), task.timeout)
 
 
 def observe_encrypted_streams(task: VerificationTask, client: Client, evidence: ItemsEvidence) -> Sequence[Exchange]:
-    """Observe the parameters of TLS and the streams."""
+    """Observe TLS parameters, then HTTP/2 streams."""
     observe_encryption(task, client, evidence)
     return observe_streams(task, client, evidence)
 
 
 def observe_streams(task: VerificationTask, client: Client, evidence: ItemsEvidence) -> Sequence[Exchange]:
-    """Send requests with small windows. A thorough verification also observes blocked streams and violations."""
+    """Observe streams with small windows, the stream limit, PING and a blocked stream.
+
+    If thorough, also observe how the server reacts to protocol violations.
+    """
     server, kind = task.server, task.test_type
     assert isinstance(client, Http2Client)  # noqa: S101 - the test type uses HTTP/2
     cases = draw_variants(server, kind, SMALL_WINDOW_REQUESTS, 1)
@@ -92,7 +95,7 @@ def observe_streams(task: VerificationTask, client: Client, evidence: ItemsEvide
 
 
 def _ends(endpoint: Endpoint, data: bytes) -> bool:
-    """Return whether the server ends a connection on which it receives ``data``: with GOAWAY or by closing."""
+    """Return whether the server sends GOAWAY or closes the connection after it receives ``data``."""
     deadline = time.monotonic() + VIOLATION_SECONDS
     received = b""
     try:
@@ -109,12 +112,12 @@ def _ends(endpoint: Endpoint, data: bytes) -> bool:
     except TimeoutError:
         return False
     except (OSError, ssl.SSLError):
-        return True  # reset
+        return True  # the server reset the connection
     return False
 
 
 def _has_goaway(received: bytes) -> bool:
-    """Return whether the frames contain GOAWAY."""
+    """Return whether the received frames include GOAWAY."""
     begin = 0
     while len(received) - begin >= 9:
         if received[begin + 3] == 7:
@@ -159,7 +162,7 @@ def stream_limit(evidence: Evidence) -> Iterator[Finding]:
 def ping_acknowledged(evidence: Evidence) -> Iterator[Finding]:
     """Require that the server acknowledges PING."""
     if not _observations(evidence).pong:
-        yield Finding("the server does not acknowledge PING", expected="PING with the flag ACK", actual="none")
+        yield Finding("the server does not acknowledge PING", expected="PING with the ACK flag", actual="none")
 
 
 @check("http2.4", HTTP2_TYPES, partial(_observed, lambda seen: seen.tolerated is not None))

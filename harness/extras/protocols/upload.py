@@ -1,4 +1,4 @@
-"""Verification of the test type ``upload``: the server counts the bytes of the request's body."""
+"""Verification of the test type ``upload``, in which the server returns the size of the request body."""
 
 import random
 import secrets
@@ -16,10 +16,10 @@ from harness.verify.checks.verification_client import VerificationTask
 from harness.verify.wire import Connection, WireError
 
 UPLOAD = frozenset({"upload"})
-SMALLEST, LARGEST = 1_000, 1_000_000  # bytes of a body; sizes are uniform on a logarithmic scale
+SMALLEST, LARGEST = 1_000, 1_000_000  # body size in bytes; the logarithms of sizes are uniformly distributed
 DRAWN_REQUESTS = 100
 CHUNKS = (100, 60_000)  # smallest and largest chunk in bytes
-SEQUENTIAL_REQUESTS = {True: 30, False: 4}  # in a thorough (True) or a brief (False) verification
+SEQUENTIAL_REQUESTS = {True: 30, False: 4}  # number of requests if the verification is thorough (True) or brief (False)
 CONCURRENT_REQUESTS = {True: 64, False: 8}
 CONNECTIONS = 4
 LARGE_BYTES = 256 << 20  # size of an upload that a server must not keep in memory
@@ -30,13 +30,13 @@ REFUSED = 413
 
 @dataclass(kw_only=True)
 class MemoryEvidence:
-    """The growth of the server's memory during a large upload, in bytes, or None if it was not observed."""
+    """Growth of the server's memory in bytes during a large upload; None if not observed."""
 
     growth: float | None = None
 
 
 def chunks(body: bytes, dice: random.Random) -> bytes:
-    """Return a body in chunks of random sizes."""
+    """Encode a body as HTTP/1.1 chunks of random sizes."""
     parts, start = list[bytes](), 0
     while start < len(body):
         part = body[start : start + dice.randint(*CHUNKS)]
@@ -48,7 +48,7 @@ def chunks(body: bytes, dice: random.Random) -> bytes:
 def upload_request(
     server: Server, test_type: TestType, dice: random.Random, size: int, *, chunked: bool
 ) -> PreparedRequest:
-    """Return a request with a random body, and its size as the expected response."""
+    """Return a request with a random body. The expected response is the body's size."""
     body = dice.randbytes(size)
     headers = (("Accept", test_type.accept), ("Content-Type", "application/octet-stream"))
     return PreparedRequest(
@@ -61,7 +61,7 @@ def upload_request(
 
 
 def draw(server: Server, test_type: TestType, seed: int, number: int = DRAWN_REQUESTS) -> Sequence[PreparedRequest]:
-    """Return requests of random size. Every second request is chunked."""
+    """Return requests with bodies of random sizes. Every second body is chunked."""
     dice = random.Random(f"{seed} {test_type.name}")
     sizes = (round(SMALLEST * (LARGEST / SMALLEST) ** dice.random()) for _ in range(number))
     return [upload_request(server, test_type, dice, size, chunked=n % 2 == 1) for n, size in enumerate(sizes)]
@@ -69,12 +69,12 @@ def draw(server: Server, test_type: TestType, seed: int, number: int = DRAWN_REQ
 
 @contextmanager
 def observe(server: Server, seed: int) -> Iterator[MemoryEvidence]:
-    """Yield no observations, because the generator's records suffice."""
+    """Yield empty evidence, because the checks of a load only need the requests and responses."""
     yield MemoryEvidence()
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Send bodies of all sizes. A thorough verification also sends a body that does not fit into little memory."""
+    """Send bodies of various sizes. If thorough, also measure how a very large upload affects the server's memory."""
     server, kind, seed = task.server, task.test_type, secrets.randbits(32)
     evidence.extension = memory = MemoryEvidence()
     client, dice = task.load_client(), random.Random(seed)
@@ -111,17 +111,17 @@ def _growth(task: VerificationTask) -> float | None:
         response = connection.receive("POST")
         connection.close()
     except WireError:
-        return None  # the server refuses large bodies
+        return None  # the server closed the connection to reject the body
     return max(largest, server.program.read().rss or 0) - before if response.status != REFUSED else None
 
 
 @exchange_check("upload.1", UPLOAD)
 def bytes_counted(exchange: Exchange) -> Iterator[Finding]:
-    """Require the number of bytes in the body, without the framing of chunks, as decimal digits."""
+    """Require the body's size as decimal digits. Chunk framing does not count."""
     drawn = exchange.case.drawn
     if drawn and exchange.body != (drawn.expect.body or "").encode():
         yield Finding(
-            "wrong number of bytes. Read the body, and return the number of its bytes as text",
+            "wrong number of bytes. Read the whole body, and return its size in bytes as decimal digits",
             expected=drawn.expect.body,
             actual=excerpt(exchange.body, 60),
         )
@@ -133,8 +133,8 @@ def memory_bounded(evidence: Evidence) -> Iterator[Finding]:
     growth = _observed_growth(evidence) or 0
     if growth > MAX_GROWTH_BYTES:
         yield Finding(
-            f"an upload of {LARGE_BYTES >> 20} MiB makes the memory grow. Count the bytes while they arrive, or "
-            "reject the body with 413",
+            f"the server's memory grows during an upload of {LARGE_BYTES >> 20} MiB. Count the bytes while they "
+            "arrive, or reject the body with 413",
             expected=f"at most {MAX_GROWTH_BYTES >> 20} MiB",
             actual=f"{growth / (1 << 20):.0f} MiB",
         )

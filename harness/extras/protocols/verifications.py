@@ -1,4 +1,4 @@
-"""The verifications of the test types that return items."""
+"""Verifications of the test types that return items or echo messages."""
 
 from harness.extras.protocols import compression, encryption, items, messages, streams
 from harness.extras.protocols.items import ItemsVerification
@@ -15,7 +15,7 @@ HTTP2_CLEARTEXT = ItemsVerification(check_modules=(), observer=streams.observe_s
 
 
 class EchoVerification:
-    """The verification of servers that return each message."""
+    """Verification of WebSocket servers that echo each message."""
 
     check_modules = (messages,)
     load = None  # the load generator compares every echo

@@ -1,4 +1,4 @@
-"""Draws the SVG images of a site: rank badges for READMEs, and charts of the trend over rounds."""
+"""Draws a site's SVG images: rank badges for READMEs, and trend charts."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,10 +10,10 @@ from harness.plain_text import printable
 from harness.report.summary import OVERALL
 from harness.units import format_micros
 
-COLOURS = ("#10312f", "#0a5c66")  # backgrounds of label and rank; white text has WCAG AA contrast
+COLOURS = ("#10312f", "#0a5c66")  # backgrounds of label and rank; white text on them meets WCAG AA contrast
 NARROW = frozenset("fijlrtI1.,:;'|!()[]/– ")  # about 4.5 px wide; all other characters count as 7 px
 SHIELDS = "https://img.shields.io/endpoint?url="
-UNKNOWN_ADDRESS = "https://SITE"  # placeholder in embedding lines if the site's address is unknown
+UNKNOWN_ADDRESS = "https://SITE"  # used in badge Markdown if the site's address is unknown
 
 
 def newest_results(site: Site) -> dict[tuple[str, str], SiteResult]:
@@ -26,7 +26,7 @@ def newest_results(site: Site) -> dict[tuple[str, str], SiteResult]:
 
 
 def badge_texts(result: SiteResult) -> tuple[str, str]:
-    """Return the label and the text of a badge, for example ``tfb json`` and ``rank 2–4 of 20 by CPU, Round 1``."""
+    """Return a badge's label and text, for example ``tfb json`` and ``rank 2–4 of 20 by CPU, Round 1``."""
     site_round, run, table, row = result
     standing = standing_of(row, run.leading)
     label = standing.rank.label if standing else "–"
@@ -35,7 +35,7 @@ def badge_texts(result: SiteResult) -> tuple[str, str]:
 
 
 def badge_files(site: Site) -> Iterator[tuple[str, str]]:
-    """Yield the path and the content of each badge."""
+    """Yield (path, content) of every badge file: an SVG image and a JSON endpoint for shields.io."""
     for (name, kind), result in newest_results(site).items():
         label, message = badge_texts(result)
         yield badge_path(name, kind, "svg"), draw_badge(label, message)
@@ -63,7 +63,7 @@ def draw_badge(label: str, message: str) -> str:
 
 
 def embedding_lines(site: Site, name: str, kind: str) -> tuple[str, str]:
-    """Return two lines of Markdown that embed a badge, the first from the SVG file and the second from shields.io."""
+    """Return two alternative Markdown lines that embed a badge: as this site's SVG file, or through shields.io."""
     root = (site.url or UNKNOWN_ADDRESS).rstrip("/")
     page, svg, endpoint = (
         f"{root}/{quote(path)}"
@@ -78,11 +78,11 @@ STEP, HEIGHT, TOP, BOTTOM = 72, 170, 24, 26  # px; STEP is the horizontal distan
 def draw_trend(name: str, kind: str, results: Sequence[SiteResult]) -> str:
     """Return an HTML figure with an SVG chart, or an empty string if there are fewer than two points.
 
-    A line connects neighbouring points only if both were measured on the same machine. For scores, the baseline must
-    also be the same. ``results`` is in chronological order.
+    A line connects neighbouring points only if both were measured on the same machine. For overall scores,
+    both must also have the same baseline. ``results`` is in chronological order.
     """
     points = [(one, run, row.cpu.estimate) for one, run, _, row in results if row.cpu and row.cpu.estimate.median > 0]
-    points = points[-12:]  # only the newest rounds are drawn
+    points = points[-12:]  # the chart shows at most the 12 newest rounds
     if len(points) < 2:
         return ""
     maximum = max(max(each.median, each.high or 0.0) for *_, each in points)
@@ -112,7 +112,7 @@ def draw_trend(name: str, kind: str, results: Sequence[SiteResult]) -> str:
         earlier = (x, middle, conditions)
     unit = "Score by CPU per request" if kind == OVERALL else "CPU µs per request"
     title = escape(printable(f"{unit} of {name} in {kind} over the rounds"))
-    caption = f"{unit} over the rounds, with 95 % intervals. A line connects rounds on the same machine."
+    caption = f"{unit} by round, with 95 % intervals. A line connects rounds measured on the same machine."
     return (
         f'<figure class="chart"><div class="table-frame"><svg class="series-0" width="{width}" height="{HEIGHT}" '
         f'role="img" aria-label="{title}">{parts}</svg></div>'

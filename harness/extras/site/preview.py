@@ -1,4 +1,4 @@
-"""Draws the image for link previews: a bar chart of a run's ranking. Link previews add the title as text."""
+"""Draws the image for link previews: a bar chart of a run's ranking, without text. Link previews add the title."""
 
 import struct
 import zlib
@@ -7,15 +7,18 @@ from harness.extras.site.site_records import PublishedRun, standing_of
 from harness.report.summary import OVERALL
 
 WIDTH, HEIGHT = 1200, 630  # px, the size that Open Graph consumers recommend
-MARGIN, TOP, WHISKER = 80, 190, 4  # px; bars begin at TOP
+MARGIN, TOP, WHISKER = 80, 190, 4  # px; the first bar starts TOP px below the upper edge
 MAX_BARS = 10
-# Colours from the dashboard: background, the three lines of the logo, and bars. Whiskers use LINE_2.
+# Palette indices of the dashboard's colours: background, the logo's three lines, and bars. Whiskers use LINE_2.
 GROUND, LINE_1, LINE_2, LINE_3, BAR = range(5)
 PALETTE = bytes.fromhex("10312f f4b860 f3f1ea b4c9c3 55b3a0")
 
 
 def draw_preview(run: PublishedRun) -> bytes:
-    """Return a PNG that shows the best rows in a run's first table. Longer bars are better; whiskers show intervals."""
+    """Return a PNG with a bar for each of the best rows in a run's first table.
+
+    A longer bar is better. Whiskers show confidence intervals.
+    """
     pixels = [bytearray([GROUND]) * WIDTH for _ in range(HEIGHT)]
 
     def fill(colour: int, left: float, top: float, width: float, height: float) -> None:
@@ -40,7 +43,7 @@ def draw_preview(run: PublishedRun) -> bytes:
 
 
 def _bars(run: PublishedRun) -> list[tuple[float, float, float]]:
-    """Return (low end, median, high end) for each of the best rows, as lengths proportional to performance."""
+    """Return (low, median, high) for each of the best rows. Costs are inverted, so that higher values are better."""
     table = next(iter(run.tables), None)
     standings = [standing_of(row, run.leading) for row in table.rows] if table and run.ranked else []
     estimates = [standing.estimate for standing in standings if standing and standing.estimate.median > 0][:MAX_BARS]
@@ -57,6 +60,6 @@ def _encode_png(pixels: list[bytearray]) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 3, 0, 0, 0)  # 8 bits per pixel, palette, no interlacing
-    data = zlib.compress(b"".join(b"\0" + row for row in pixels), 9)  # each row is unfiltered
+    data = zlib.compress(b"".join(b"\0" + row for row in pixels), 9)  # each row starts with filter type 0 (none)
     chunks = ((b"IHDR", header), (b"PLTE", PALETTE), (b"IDAT", data), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*each) for each in chunks)

@@ -1,4 +1,4 @@
-"""Publishes rounds as a static site. The pages that summarise the rounds work offline and without scripts."""
+"""Publishes rounds as a static site. The overview pages work offline and without JavaScript."""
 
 import re
 from collections import defaultdict
@@ -41,7 +41,7 @@ from harness.stats.ranking_model import Quantity, Ratio, Standing
 from harness.units import format_micros, format_rate
 
 POLICY = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
-STYLE = "assets/site.css"  # a fixed name, so a new publication replaces the style sheet
+STYLE = "assets/site.css"  # fixed name, so that each publication replaces the style sheet
 PAGES = {"index.html": "Newest ranking", "rounds/index.html": "Rounds", "implementations/index.html": "Implementations"}
 HISTORY = ("Round", "Measured", "Rank by CPU", "CPU µs/req", "× baseline", "Rank by req/s", "Requests/s", "Machine")
 OVERALL_HISTORY = (*HISTORY[:3], "Score by CPU", "", HISTORY[5], "Score by requests/s", HISTORY[7])
@@ -49,7 +49,10 @@ HEADERS: dict[Quantity, str] = {"cpu": "CPU µs/req", "throughput": "Requests/s"
 
 
 def _navigation(root: str, current: str) -> str:
-    """Return the header of the page ``current``. ``root`` is the relative path to the site's root."""
+    """Return the page header with the navigation links.
+
+    ``root`` is the relative path to the site's root, and ``current`` is the page's own path within the site.
+    """
     links = (
         f'<a href="{root}{path}"{" aria-current=page" * (path == current)}>{title}</a>' for path, title in PAGES.items()
     )
@@ -60,9 +63,9 @@ def _navigation(root: str, current: str) -> str:
 
 
 def metadata(site: Site, path: str, title: str, description: str, image: str) -> str:
-    """Return the Open Graph elements for link previews. Omit addresses if the site's address is unknown.
+    """Return the ``<meta>`` elements for link previews (Open Graph). Omit URLs if the site's address is unknown.
 
-    ``image`` is the path of the preview image.
+    ``path`` is the page's path, and ``image`` is the path of the preview image.
     """
     root = site.url.rstrip("/")
     addresses = {"og:url": f"{root}/{quote(path)}", "og:image": f"{root}/{quote(image)}"}
@@ -80,7 +83,10 @@ def metadata(site: Site, path: str, title: str, description: str, image: str) ->
 
 
 def overview_pages(site: Site) -> Iterator[tuple[str, str]]:
-    """Yield the path and the HTML of the landing page, the lists, and each implementation's page."""
+    """Yield (path, HTML) of the overview pages.
+
+    These are the landing page, the lists of rounds and implementations, and a page for each implementation.
+    """
     newest = site.rounds[-1]
     image = preview_path(newest, newest.runs[0].run_id) if newest.runs else ""
 
@@ -162,7 +168,7 @@ def _headers(run: PublishedRun, table: SiteTable, quantity: Quantity) -> tuple[s
 
 
 def _figures(table: SiteTable, row: SiteRow, quantity: Quantity) -> tuple[str, str]:
-    """Return two cells: a row's value with the interval, and the ratio to the baseline."""
+    """Return two table cells: the value with its interval, and the ratio to the baseline."""
     standing = standing_of(row, quantity)
     if standing is None:
         return "–", "–"
@@ -175,12 +181,12 @@ def _figures(table: SiteTable, row: SiteRow, quantity: Quantity) -> tuple[str, s
 
 
 def _joined(interval: str) -> str:
-    """Insert a non-breaking space, to prevent a line break within the brackets of an interval."""
+    """Replace an interval's spaces with non-breaking spaces, so that the interval stays on one line."""
     return interval.replace(", ", ",&nbsp;")
 
 
 def _rounds(site: Site) -> str:
-    """Return all rounds, newest first, with the result of each run."""
+    """Return HTML that lists all rounds, newest first, with a summary of each run."""
     body = ""
     for site_round in reversed(site.rounds):
         body += f'<h2>{_text(site_round.name)}</h2><p class="quiet">Published {_day(site_round.published_at)}</p>'
@@ -193,7 +199,7 @@ def _rounds(site: Site) -> str:
 def _implementation(
     site: Site, name: str, results: Sequence[SiteResult], badges: Mapping[tuple[str, str], SiteResult]
 ) -> str:
-    """Return an implementation's results in all rounds. Each test type has a trend, a table and a badge."""
+    """Return HTML with an implementation's results in all rounds: a trend, a table and a badge for each test type."""
     body = ""
     for kind in dict.fromkeys(result[2].test_type for result in results):
         of_kind = [result for result in results if result[2].test_type == kind]
@@ -204,8 +210,8 @@ def _implementation(
             lines = "\n".join(embedding_lines(site, name, kind))
             body += (
                 f'<p><img src="../{image}" alt="{_text(": ".join(badge_texts(badge)))}" height="20"></p>'
-                "<details><summary>Show this badge in a README</summary><p>Copy a line: the first uses this site's "
-                f"image, and the second uses shields.io.</p><pre>{_text(lines)}</pre></details>"
+                "<details><summary>Show this badge in a README</summary><p>Copy either line. The first loads "
+                f"the image from this site, the second from shields.io.</p><pre>{_text(lines)}</pre></details>"
             )
     return body
 
@@ -233,9 +239,10 @@ def _rank(ranked: int, standing: Standing | None) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]], row_header: int = 0, *, ranks: bool = False) -> str:
-    """Return an HTML table. The cells of ``rows`` contain HTML. Columns with an empty header are omitted.
+    """Return an HTML table. ``rows`` contain HTML. Columns with an empty header are omitted.
 
-    Column ``row_header`` contains the row headers. Narrow pages hide the last column of a ranking (``ranks``).
+    ``row_header`` is the index of the column with the row headers. If ``ranks`` is true, narrow screens hide the last
+    column.
     """
     last = len(header) - 1 if ranks else None
 
@@ -268,8 +275,8 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
     """Add a round to a site.
 
     Args:
-        runs: Folders of the runs.
-        output: Folder of the site.
+        runs: Run folders.
+        output: Site folder.
         name: Name of the round.
         published_at: Time of publication in epoch seconds.
         url: Public address of the site. If empty, keep the previous round's address.
@@ -305,9 +312,10 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
         files |= {path: saved.render_page(web, documents, head).encode(), image: draw_preview(summary)}
     files |= {path: text.encode() for path, text in (*overview_pages(site), *badge_files(site))}
     files[STYLE] = saved.read_asset(web, "*.css").encode()
-    root = output.resolve()  # the path of the site may contain links, but tfb does not follow links within the site
+    root = output.resolve()  # the site's own path may contain symbolic links, but tfb follows none inside the site
     try:
-        if not (root / FILE).exists():  # written first, to allow a second attempt after an interruption
+        # Written first, so that tfb recognises the folder as a site after an interruption.
+        if not (root / FILE).exists():
             _write(root / FILE, Site(url=url).model_dump_json().encode())
         for path, data in files.items():
             _write(root / path, data)

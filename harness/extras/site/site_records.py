@@ -1,4 +1,4 @@
-"""The data of a static site, stored in ``site.json``. tfb generates all pages from it, except the pages of runs."""
+"""A static site's data, stored in ``site.json``. tfb generates all pages from this file, except the pages of runs."""
 
 import re
 from collections.abc import Iterator
@@ -22,16 +22,17 @@ from harness.stats.unranked import is_ranked
 
 FILE = "site.json"
 MAX_BYTES = 64 << 20  # maximum size of site.json; a round with a few hundred implementations takes a few MiB
-NAME_CHARACTERS = 200  # maximum length of an encoded name in a file name, in characters; file systems permit 255
-ADDRESS = r"(https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?)?"  # empty if the address is unknown
+NAME_CHARACTERS = 200  # maximum length of an encoded name; file systems allow 255 bytes
+# Also matches an empty string, which means that the address is unknown.
+ADDRESS = r"(https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?)?"
 
 
 class SiteRow(Record):
-    """A table row with the standings of an implementation."""
+    """An implementation's table row, with its standings."""
 
     implementation: str
     cpu: Standing | None = None
-    throughput: Standing | None = None  # None for scenarios, in which tfb sets the arrival rate
+    throughput: Standing | None = None  # None for scenarios, because tfb sets their arrival rate
     reason: str = ""  # why the row is not ranked
 
 
@@ -42,7 +43,7 @@ class SiteTable(Record):
     rows: tuple[SiteRow, ...]  # best first
 
     def ranked(self, quantity: Quantity) -> int:
-        """Return the number of rows with a rank for a metric."""
+        """Return how many rows have a rank by the given metric."""
         return sum(standing_of(row, quantity) is not None for row in self.rows)
 
 
@@ -74,7 +75,7 @@ class SiteRound(Record):
 class Site(Record):
     """The content of ``site.json``."""
 
-    url: str = Field(default="", pattern=rf"^{ADDRESS}$")  # address of the served site, or empty if unknown
+    url: str = Field(default="", pattern=rf"^{ADDRESS}$")  # public address of the site, or empty if unknown
     rounds: tuple[SiteRound, ...] = ()  # in chronological order
 
     @property
@@ -83,7 +84,7 @@ class Site(Record):
         return {name: text for round_ in self.rounds for run in round_.runs for name, text in run.facts.items()}
 
     def results(self) -> "Iterator[SiteResult]":
-        """Yield every row of every table, oldest first."""
+        """Yield every table row with its round, run and table, oldest round first."""
         for site_round in self.rounds:
             for run in site_round.runs:
                 for table in run.tables:
@@ -107,13 +108,13 @@ def read_site(folder: Path) -> Site:
     except FileNotFoundError:
         return Site()
     except ValueError as error:
-        raise StoreError(f"{path} is not a tfb site: {first_error(error)}") from error
+        raise StoreError(f"{path} is not valid: {first_error(error)}. Restore it, or choose another folder") from error
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from error
 
 
 def summarize_run(run: DashboardRun) -> PublishedRun:
-    """Return a run's data in the form that ``site.json`` stores."""
+    """Convert a run to the record that ``site.json`` stores."""
     document, machine = run.document(), run.info.machine
     ranking = document.ranking
     scores = [
@@ -150,14 +151,14 @@ def summarize_run(run: DashboardRun) -> PublishedRun:
 
 
 def _slim(standing: Standing | None) -> Standing | None:
-    """Return the standing without the values of individual processes."""
+    """Return a copy of a standing without the values of individual processes."""
     return standing and standing.model_copy(
         update={"estimate": standing.estimate.model_copy(update={"values": ()}), "to_best": None}
     )
 
 
 def _facts(info: ImplementationInfo) -> str:
-    """Format the facts of an implementation, for example ``Java · Vert.x · Micro``."""
+    """Format facts about an implementation, for example ``Java · Vert.x · Micro``."""
     facts = (info.language, info.platform, info.classification, info.database, info.orm)
     return " · ".join(fact for fact in facts if fact and fact.lower() != "none")
 
@@ -166,14 +167,15 @@ def _facts(info: ImplementationInfo) -> str:
 
 
 def make_slug(name: str) -> str:
-    """Convert a round's name for use in URLs. Return an empty string if the name has no letters or digits."""
+    """Convert a round's name to a URL slug. Return an empty string if the name has no letters or digits."""
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.")[:60]
 
 
 def encode_name(name: str) -> str:
-    """Encode a name as a safe file or folder name. Shorten a long name and add a hash."""
+    """Encode a name as a safe file or folder name. Long names are truncated and end in a hash."""
     encoded = quote(name, safe="").replace(".", "%2E") if not name.strip(".") else quote(name, safe="")
-    if len(encoded) > NAME_CHARACTERS or encoded == "index":  # the page "index" lists all implementations
+    # The name "index" is reserved for the list of implementations.
+    if len(encoded) > NAME_CHARACTERS or encoded == "index":
         encoded = f"{encoded[:NAME_CHARACTERS]}-{sha256(name.encode()).hexdigest()[:16]}"
     return encoded
 
@@ -184,7 +186,7 @@ def run_path(site_round: SiteRound, run_id: str) -> str:
 
 
 def preview_path(site_round: SiteRound, run_id: str) -> str:
-    """Return the path of the preview image for links to a run."""
+    """Return the path of a run's link-preview image."""
     return f"{run_path(site_round, run_id).removesuffix('.html')}.png"
 
 

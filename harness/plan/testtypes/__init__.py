@@ -15,14 +15,14 @@ from harness.plan.scenarios import UseCase
 from harness.records.loads import ClosedLoop, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
-# Content of a response. In this order: an object with a greeting, a plain-text greeting, a row, an array of rows, the
-# page of fortunes, a sum, the documents of use cases, the content that a service declares for a request, an object with
-# items of a data set, a number as text, a file, and a returned message.
+# Content of a response: a greeting as JSON ("message") or as plain text ("greeting"), one or several database rows, a
+# table of fortunes ("page"), the sum of upstream responses, a use case's documents, whatever a service declares, items
+# of a data set, a number as plain text, a file, or the message that was sent ("echo").
 ResponseShape = Literal[
     "message", "greeting", "row", "rows", "page", "sum", "documents", "declared", "items", "number", "file", "echo"
 ]
-LoadProtocol = Literal["http1", "http2", "websocket"]  # as the load generator names them
-DECLARED = "declared"  # name that checks use for every request that a service declares
+LoadProtocol = Literal["http1", "http2", "websocket"]  # the load generator's names for protocols
+DECLARED = "declared"  # name that checks use for all requests declared by services
 PIPELINE_DEPTH = 16  # requests in flight per connection, as in TechEmpower
 
 ACCEPT_JSON = "application/json,text/html;q=0.9,application/xhtml+xml;q=0.9,application/xml;q=0.8,*/*;q=0.7"
@@ -36,13 +36,13 @@ ACCEPT = {  # Accept header by response shape; other shapes use ACCEPT_JSON
 }
 # Media type by response shape; other shapes use JSON. The media type of a file depends on the file.
 MEDIA_TYPES = {"greeting": "text/plain", "page": "text/html", "number": "text/plain", "file": ""}
-# Writes files to a folder and returns their names by environment variable.
+# A function that writes input files to a folder. It returns their names, keyed by environment variable.
 InputWriter = Callable[[Path], Mapping[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestBatch:
-    """A request that verification sends several times."""
+    """A batch of ``times`` requests that verification sends. Each asks for ``rows`` rows, unless ``rows`` is None."""
 
     times: int
     rows: int | None = None
@@ -54,7 +54,7 @@ class TestType:
 
     __test__ = False  # tells pytest that this is not a test class
 
-    name: str  # as in --type and results.json
+    name: str  # name in --type and results.json
     title: str = ""  # display name; empty to use ``name``
     response_shape: ResponseShape
     sweep: Sweep = "concurrency"
@@ -62,9 +62,9 @@ class TestType:
     reads_database: bool = False
     writes_database: bool = False
     cached: bool = False  # the server may cache rows instead of querying the database
-    parameter: int | None = None  # number that tfb appends to URLs that end in "=", for all loads
+    parameter: int | None = None  # number that tfb appends to a URL that ends in "=", for all loads
     calls_upstream: bool = False  # the server calls an upstream server at the address in UPSTREAM_URL
-    # Requests that a brief and a thorough verification send at the same time over many connections.
+    # Requests that a brief or a thorough verification sends concurrently, over many connections.
     brief: tuple[RequestBatch, ...] = ()
     thorough: tuple[RequestBatch, ...] = ()
     techempower: bool = True  # whether TechEmpower defines the test type; --type all selects only these test types
@@ -72,12 +72,12 @@ class TestType:
     use_cases: tuple[UseCase, ...] = ()  # use cases, if ``sweep`` is "arrivals"
     footnote: str = ""  # footnote below the test type's tables
     ranked_operation: str = ""  # operation whose response time determines the rank
-    group: str = ""  # name with which --type selects the test type together with others
+    group: str = ""  # name of a group of test types, which --type selects together
     fixed_loads: tuple[Load, ...] = ()  # loads that do not depend on the profile
     draws_requests: bool = False  # whether a plugin draws the requests of each load at random
-    example: str = ""  # target of a request, without the declared URL's path, where requests are not drawn
-    inputs: tuple[InputWriter, ...] = ()  # functions that write the files which servers read
-    port_variable: str = ""  # environment variable with the test type's own port; empty for the server's main port
+    example: str = ""  # default path after a URL that ends in "/", if no request is drawn
+    inputs: tuple[InputWriter, ...] = ()  # functions that write the servers' input files
+    port_variable: str = ""  # environment variable that contains the test type's own port; empty: use the main port
     tls: bool = False  # whether clients use TLS on the test type's own port
     protocol: LoadProtocol = "http1"  # protocol of the load
 
@@ -157,10 +157,10 @@ class TestType:
 def declared_test_types(
     requests: Sequence[Request], folder: Path, seed: int, *, root: Path | None = None
 ) -> Mapping[str, TestType]:
-    """Return one test type for each declared request, as ``prepare_requests`` prepares it."""
+    """Return a test type for each declared request, with up to 1,000 copies of the request."""
     test_types = {}
     for request in requests:
-        # Each copy has different random values.
+        # The copies differ in the random values of their placeholders.
         table = prepare_requests(request, folder, seed, 1_000, root=root)
         test_types[request.name] = TestType(
             name=request.name, response_shape="declared", techempower=False, requests=table

@@ -57,7 +57,7 @@ _CORE_TEST_TYPES = (
         response_shape="rows",
         sweep="query",
         reads_database=True,
-        # Requests for 20 rows serve two checks: the exact number of statements, and the randomness of ids.
+        # Two checks use requests for 20 rows: the exact number of statements, and the randomness of ids.
         brief=(RequestBatch(times=8, rows=20),),
         thorough=(RequestBatch(times=50, rows=20), RequestBatch(times=20, rows=500)),
     ),

@@ -26,7 +26,7 @@ def connect(address: DatabaseAddress, *, admin: bool = False, name: str | None =
     The administrator authenticates only with SCRAM. Otherwise, a program that listens on the port while PostgreSQL is
     down could ask for the password in plain text.
     """
-    # libpq 16 is the first version with require_auth.
+    # require_auth needs libpq 16.
     conninfo = "require_auth=scram-sha-256" if admin and psycopg.pq.version() >= 160000 else ""
     user, password = (address.admin_user, address.admin_password) if admin else (address.user, address.password)
     try:
@@ -55,7 +55,7 @@ def restore(address: DatabaseAddress, *, owned: bool = False) -> None:
     if owned:
         with connect(address, admin=True) as connection:
             execute_script(connection, "guests.sql")
-    # Remove the dropped database's statistics. If the extension is missing, verification reports it.
+    # Discard statistics of the dropped database. Ignore a missing extension, because verification reports it.
     with contextlib.suppress(psycopg.Error), connect(address, admin=True) as connection:
         connection.execute("SELECT pg_stat_statements_reset()")
 

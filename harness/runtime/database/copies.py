@@ -1,7 +1,8 @@
-"""A run's PostgreSQL server: restores the seeded tables and provides a private database for each server.
+"""A run's PostgreSQL server, which restores seeded tables and provides a private database for each implementation.
 
-With private databases, PostgreSQL counts each server's statements separately. tfb can also restore a server's tables
-while other servers run. Each server has a separate role, which cannot connect to other private databases.
+Private databases let PostgreSQL count each implementation's statements separately. They also let tfb restore one
+implementation's tables while others run. Each implementation has its own role, which cannot connect to other private
+databases.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ class ServerDatabase:
     postgres: Meter
 
     def restore(self) -> None:
-        """Refill the tables while the server is connected. If the server locks a table, update single rows instead."""
+        """Refill the tables while the server stays connected. If it has locked a table, update single rows instead."""
         with connect(self.address, admin=True) as connection:
             connection.execute("SET lock_timeout = '1s'")
             try:
@@ -46,7 +47,7 @@ class ServerDatabase:
                 connection.execute('VACUUM world, "World"')
 
     def meter(self) -> Meter:
-        """Return the meter for all of PostgreSQL. Only one server is under load at a time, so the meter suffices."""
+        """Return a meter for all PostgreSQL processes. Only one server at a time is under load, so one suffices."""
         return self.postgres
 
 
@@ -54,7 +55,7 @@ class RunDatabase:
     """The PostgreSQL server that tfb starts for a run. It restores a database by copying a seeded template."""
 
     supports_copies = True
-    owned = False  # whether the benchmark's role owns the tables, which TechEmpower's implementations rely on
+    owned = False  # whether the benchmark's role owns the tables, as TechEmpower's implementations expect
 
     def __init__(self, address: DatabaseAddress, log: Path) -> None:
         self.address, self.log = address, log
@@ -98,16 +99,16 @@ class RunDatabase:
     def private_database(self, name: str, *, empty: bool = False) -> Iterator[ServerDatabase]:
         """Yield a private database with a separate role for a server. Drop both at the end. Raises StartError.
 
-        While private databases exist, servers cannot connect to the shared database. PostgreSQL therefore
-        rejects a server that ignores DBNAME or DBUSER. Otherwise, the server would change tables that are not verified.
-        TechEmpower folders use the shared database, because their source code contains its name.
-        If ``empty``, the database has no tables and belongs to the role.
+        While private databases exist, no server can connect to the shared database. PostgreSQL therefore rejects a
+        server that ignores DBNAME or DBUSER, instead of letting it change tables that tfb does not verify. TechEmpower
+        folders use the shared database, because their source code contains its name. If ``empty`` is set, the database
+        has no tables, and the server's role owns it.
         """
         if self.owned:
             self.restore()
             yield ServerDatabase(address=self.address, postgres=self.meter())
             return
-        # Add random digits, because two names may differ only in special characters.
+        # Add random digits, because names that differ only in special characters would collide.
         suffix = f"{secrets.token_hex(4)}_{re.sub(r'[^a-z0-9]+', '_', name.lower())}"
         # PostgreSQL limits names to 63 bytes.
         database, user = (f"{prefix}_of_{suffix}"[:63] for prefix in ("hello_world", self.address.user))
@@ -120,10 +121,10 @@ class RunDatabase:
             else "CREATE DATABASE {database} TEMPLATE hello_world_seed"
         )
         makes = (
-            # As a member of the benchmark's role, the new role inherits the rights on the tables.
+            # The new role inherits the benchmark role's rights on the tables.
             "CREATE ROLE {user} LOGIN PASSWORD {password} IN ROLE {shared}",
             create_database,
-            # Access rights are not copied from the template.
+            # CREATE DATABASE does not copy access rights from the template.
             "REVOKE ALL ON DATABASE {database} FROM PUBLIC",
             "GRANT CONNECT ON DATABASE {database} TO {user}",
         )
@@ -135,7 +136,7 @@ class RunDatabase:
 
         try:
             execute_all(makes)
-            # Remove the statistics of dropped databases. If the extension is missing, verification reports it.
+            # Discard statistics of dropped databases. Ignore a missing extension, because verification reports it.
             with contextlib.suppress(psycopg.Error), connect(self.address, admin=True) as connection:
                 connection.execute(
                     "SELECT pg_stat_statements_reset(0, dbid, 0) FROM (SELECT DISTINCT dbid FROM pg_stat_statements "
@@ -151,7 +152,7 @@ class RunDatabase:
             execute_all(drops)
 
     def _count_copy(self, change: int) -> None:
-        """Update the number of private databases. While it is positive, forbid connections to the shared database."""
+        """Count private databases. While there are any, forbid connections to the shared database."""
         before, self._copies = self._copies, self._copies + change
         if bool(before) == bool(self._copies):
             return

@@ -1,4 +1,4 @@
-"""A PostgreSQL that tfb starts for a run, in a scratch folder and on a free loopback port.
+"""A PostgreSQL server that tfb starts for a run, in a scratch folder and on a free loopback port.
 
 Only tfb knows the administrator's random password. Measured servers and other users of the machine therefore cannot
 reset the counters that verification uses.
@@ -51,7 +51,7 @@ class EmbeddedDatabase(RunDatabase):
         data = self._scratch / "data"
         remove_tree_if_possible(data)
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
-        if not self.address.port:  # chosen after initdb, because other programs could take the port meanwhile
+        if not self.address.port:  # chosen after initdb, during which another program could take the port
             self.address = replace(self.address, port=free_port())
         self.start_postgres()
         try:
@@ -110,7 +110,7 @@ def embedded_database(tool: Tool, log: Path, *, cpus: Sequence[int] | None = Non
 
 
 def seed_database(address: DatabaseAddress) -> None:
-    """Create the role, the tables with their rows, and the template that ``restore`` copies."""
+    """Create the role, the seeded tables, and the template that ``restore`` copies."""
     with connect(address, admin=True, name="postgres") as connection:
         execute_script(connection, "role.sql")
     with connect(address, admin=True) as connection:
@@ -134,8 +134,8 @@ def free_port() -> int:
 def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Path, password: str) -> None:
     """Create a cluster. Raises StartError, with the end of the log, if it fails.
 
-    Follow no links in the scratch folder. PostgreSQL's account owns this folder, so other programs of that account can
-    create links in it.
+    Follow no links in the scratch folder. PostgreSQL's account owns it, so other programs of that account could plant
+    links there.
     """
     owner = (account.uid, account.gid) if account else None
     secret = data.parent / "password"
@@ -160,7 +160,7 @@ def _initialise(tool: Tool, data: Path, account: process.Account | None, log: Pa
         safe_write.replace_for_owner(data / "pg_hba.conf", access.encode(), owner)
     except (OSError, StoreError) as error:
         raise StartError(
-            f"cannot write PostgreSQL's files: {error}. A different program may be changing them. Run again"
+            f"cannot write PostgreSQL's files: {error}. A different program may be changing them. Run tfb again"
         ) from error
 
 
@@ -189,7 +189,7 @@ def _statistics(tool: Tool) -> str:
 
 
 def _unprivileged() -> process.Account | None:
-    """Return the account for PostgreSQL, which refuses to run as root, or None if tfb is not root."""
+    """Return an account for PostgreSQL, because it refuses to run as root. Return None if tfb is not root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -199,7 +199,7 @@ def _unprivileged() -> process.Account | None:
             continue
         return process.Account(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
     raise EnvironmentLacksError(
-        "PostgreSQL refuses to run as root, and there is neither a postgres nor a nobody account. Add one of them"
+        "PostgreSQL refuses to run as root, and there is neither a postgres nor a nobody account. Create one of them"
     )
 
 

@@ -20,7 +20,7 @@ class NoDatabase:
     supports_copies = True
 
     def restore(self) -> None:
-        """Do nothing."""
+        """Do nothing, because there are no tables."""
 
     def meter(self) -> None:
         """Return no meter, because there is no database."""
@@ -30,12 +30,12 @@ class NoDatabase:
 
     @contextmanager
     def private_database(self, _name: str, *, empty: bool = False) -> "Iterator[NoDatabase]":
-        """Yield this object for each server."""
+        """Yield this placeholder, because the server needs no other database."""
         yield self
 
 
 class ExternalDatabase(NoDatabase):
-    """An external database, in which tfb changes only rows. Servers use it one at a time."""
+    """An external database. tfb changes only its rows, and servers use it one at a time."""
 
     supports_copies = False
 
@@ -43,7 +43,7 @@ class ExternalDatabase(NoDatabase):
         self.address = address
 
     def restore(self) -> None:
-        """Restore the seeded rows."""
+        """Restore the seeded rows, including those of plugins' tables that exist."""
         with connect(self.address) as connection:
             execute_script(connection, "reload.sql")
             for tables in TABLE_SETS:
@@ -57,7 +57,7 @@ def external_database(host: str, port: int = 5432) -> Iterator[ExternalDatabase]
     database = ExternalDatabase(DatabaseAddress(host=host, port=port))
     try:
         database.restore()
-        with connect(database.address) as connection:  # some TechEmpower folders use the quoted table names
+        with connect(database.address) as connection:  # some TechEmpower folders use the capitalised names
             connection.execute('SELECT 1 FROM "World", "Fortune" LIMIT 1')
     except psycopg.Error as error:
         psql = f"psql -h {host} -p {port}"

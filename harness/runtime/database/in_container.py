@@ -27,11 +27,11 @@ class DockerDatabase(RunDatabase):
         self.start_server()
 
     def start_server(self) -> None:
-        """Start a new container."""
+        """Start a new container. Raises StartError or EngineFullError if it does not start."""
         self.close()
         log = self.log.with_suffix(".compose.log")
         arguments = ("up", "--detach", "--no-build", "--force-recreate", "--wait", DATABASE)
-        with contextlib.suppress(StartError):  # raised if the container has exited; the log contains the reason
+        with contextlib.suppress(StartError):  # the container has exited; the log contains the reason
             done = self.project.run(*arguments, seconds=UP_SECONDS, log=log)
             self._container = self._type("PostgreSQL", self.project.container(DATABASE), self.log)
             if done.status == 0:
@@ -51,6 +51,6 @@ class DockerDatabase(RunDatabase):
         return self._container
 
     def close(self) -> None:
-        """Stop following the log."""
+        """Stop copying the container's log."""
         if self._container is not None:
             self._container.close()

@@ -12,7 +12,7 @@ from harness.runtime import NO_DATABASE, DatabaseAddress
 from harness.runtime.crashes import read_log
 from harness.runtime.database import ADMIN_ROLE, SHARED_USER, connect, file_size
 
-# A refused connection in PostgreSQL's log. toolset/database/postgresql.conf sets the prefix with user and database.
+# A refused connection in PostgreSQL's log. toolset/database/postgresql.conf defines the prefix, user@database.
 _REFUSED = re.compile(r"^\S+ \S+ \S+ \[\d+\] (?P<user>.*?)@(?P<database>.*?) FATAL:  (?P<message>.+)$", re.MULTILINE)
 # Messages from language runtimes and drivers about a closed port or an unknown host name.
 _UNREACHED = re.compile(
@@ -20,7 +20,7 @@ _UNREACHED = re.compile(
     r"|connection refused|refused the connection|could not translate host name|name or service not known"
     r"|no such host|failed to (?:lookup|resolve)|name resolution|nodename nor servname|nxdomain|econnrefused"
     r"|connection to .{1,80} refused|network is unreachable|no route to host"
-    # Responses from a PostgreSQL server that does not belong to the run.
+    # Errors from a PostgreSQL server that does not belong to the run.
     r"|authentication failed|no pg_hba\.conf entry|(?:role|database) .{1,80} does not exist).*$",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -30,22 +30,22 @@ WORKED = "SELECT count(*) FROM pg_stat_statements WHERE userid = (SELECT oid FRO
 
 @dataclass(frozen=True, kw_only=True)
 class RefusalWatch:
-    """A monitor that finds a server's refused connections in PostgreSQL's log. It ignores older log entries."""
+    """A monitor that finds a server's refused connections in PostgreSQL's log, beginning at the server's start."""
 
-    address: DatabaseAddress  # address and account that the server receives
+    address: DatabaseAddress  # address and account that tfb passes to the server
     log: Path | None  # PostgreSQL's log; None if tfb cannot read it
     begin: int  # size of the log before the server started
 
     @classmethod
     def start(cls, address: DatabaseAddress, log: Path | None) -> "RefusalWatch":
-        """Return a watch that ignores all existing log entries."""
+        """Start to watch PostgreSQL's log, and ignore all existing entries."""
         return cls(address=address, log=log, begin=file_size(log) if log else 0)
 
     def find_mistakes(self, server_log: Path, *, expected: bool = False) -> tuple[str, ...]:
         """Return up to three clauses about variables that the server ignores, such as "connects as user app, but …".
 
-        ``server_log`` may explain missing connections. ``expected`` means that the server should have connected,
-        because it received requests for database rows.
+        If the server never connected, quote the reason in ``server_log``. Set ``expected`` if the server has received
+        requests for database rows, and must therefore have connected.
         """
         if self.address == NO_DATABASE or self.log is None:
             return ()
@@ -71,7 +71,7 @@ class RefusalWatch:
         return "; it ".join(mistakes) or f"was refused by PostgreSQL at {address.host}:{address.port}: {message}"
 
     def _unreached(self, server_log: Path, *, expected: bool) -> tuple[str, ...]:
-        """Return a clause if the server never reached PostgreSQL. Quote an error message from the server's log."""
+        """Return a clause if the server never connected to PostgreSQL. Quote an error message from the server's log."""
         failed = _UNREACHED.search(read_log(server_log, 0))
         if not (failed or expected) or self._arrived():
             return ()
@@ -79,10 +79,10 @@ class RefusalWatch:
         return (f"{clause}; the server's log: {printable(' '.join(failed[0].split()))[:300]}" if failed else clause,)
 
     def _arrived(self) -> bool:
-        """Return whether the server's role has or had a connection. If this is unknown, return True."""
+        """Return whether the server's role has, or has had, a connection. If this is unknown, return True."""
         try:
             with connect(self.address, admin=True) as connection:
-                for query in (CONNECTED, WORKED):  # the query WORKED fails if statements are not counted
+                for query in (CONNECTED, WORKED):  # WORKED fails if PostgreSQL does not count statements
                     row = connection.execute(query.encode(), (self.address.user,)).fetchone()
                     if row and row[0]:
                         return True

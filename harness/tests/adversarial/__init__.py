@@ -1,1 +1,1 @@
-"""Attacks on tfb. Each module covers an actor in the threat model of SECURITY.md."""
+"""Attacks on tfb: one module for each actor in SECURITY.md's threat model."""

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark only the tests in this folder, because pytest passes the test items of all folders to this hook."""
+    """Mark the items of this folder only, because pytest passes the whole session's items to the hook."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.adversarial)

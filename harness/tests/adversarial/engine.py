@@ -1,4 +1,4 @@
-"""Helpers for tests with a real Docker engine, for example to build a containerised side of a comparison."""
+"""Helpers for tests that need a real Docker engine."""
 
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ BASE = "debian:trixie-slim"
 
 
 def docker(*words: str, check: bool = True, given: str | None = None) -> str:
-    """Run a docker command with ``given`` as stdin, and return the output."""
+    """Run ``docker`` with ``given`` on stdin and return its output."""
     completed = subprocess.run(
         ["docker", *words], check=check, capture_output=True, text=True, timeout=300, input=given
     )
@@ -23,12 +23,12 @@ def docker(*words: str, check: bool = True, given: str | None = None) -> str:
 
 
 def unique(prefix: str) -> str:
-    """Return ``prefix`` with a random suffix, for Docker resources that must not clash with existing ones."""
+    """Append a random suffix to ``prefix``, so that Docker resources cannot clash with existing ones."""
     return f"{prefix}-{uuid4().hex[:12]}"
 
 
 def session(folder: Path, *, allow: tuple[str, ...] = ()) -> SharedSettings:
-    """Return the shared settings of a comparison that stores its files in ``folder``."""
+    """Return the settings that all sides of a comparison share. Files are stored in ``folder``."""
     scratch = folder / "scratch"
     scratch.mkdir(mode=0o700, exist_ok=True)
     return SharedSettings(
@@ -44,7 +44,7 @@ def session(folder: Path, *, allow: tuple[str, ...] = ()) -> SharedSettings:
 def side(
     name: str, files: Mapping[str, str], given: SharedSettings, folder: Path, env: Mapping[str, str] | None = None
 ) -> Iterator[ContainedSide]:
-    """Build a side of a comparison whose compose file defines the service ``web``, and yield it."""
+    """Build one side of a comparison and yield it. Its compose file must define the service ``web``."""
     top = folder / name
     top.mkdir()
     for path, text in files.items():
@@ -61,5 +61,5 @@ def side(
 
 
 def inspect(kind: str, name: str, template: str) -> str:
-    """Return the output of ``docker KIND inspect`` formatted with a Go template."""
+    """Return the output of ``docker KIND inspect NAME --format TEMPLATE``."""
     return docker(kind, "inspect", "--format", template, name)

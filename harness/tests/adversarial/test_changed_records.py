@@ -14,7 +14,7 @@ from harness.tests.doubles.runs import run_info, trial
 
 
 def begun(folder: Path) -> RunStore:
-    """Return the store of an unfinished run that contains records of two servers."""
+    """Create an unfinished run with records of two servers and return its store."""
     store = RunStore(folder / "20260101-000000", started_at=1.0)
     store.write_info(run_info(("base", "head"), ProcessLimits()))
     for side in ("base", "head"):

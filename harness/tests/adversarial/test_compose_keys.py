@@ -135,7 +135,7 @@ def test_rights_need_a_consent_that_names_them(tmp_path: Path, web: dict[str, An
 def test_what_cannot_be_separated_is_refused_by_name(
     tmp_path: Path, web: dict[str, Any], more: dict[str, Any], key: str
 ) -> None:
-    """Consent with --allow does not help, because the sides would still share the resource."""
+    """--allow cannot permit these keys, because the sides would still share a resource."""
     (tmp_path / "link").symlink_to("/etc")
     whole = eval(repr(model(web, **more)).replace("TOP", str(tmp_path)))  # noqa: S307 - evaluates the literals above
     nothing: dict[str, frozenset[str]] = {}
@@ -187,7 +187,7 @@ def test_each_container_is_bounded(tmp_path: Path, web: dict[str, Any], memory: 
 
 
 def test_a_mount_below_a_writable_one_is_refused(tmp_path: Path) -> None:
-    """A container could replace the folder with a link, which the next start would follow."""
+    """A container could replace the mount point with a link, and the next start would follow it."""
     (tmp_path / "init").mkdir()
     inner = {"type": "bind", "source": str(tmp_path / "init"), "target": "/init", "read_only": True}
     for read_only in (True, False):
@@ -221,8 +221,6 @@ def test_unknown_consents_are_refused() -> None:
         "": {"privileged"},
     }
 
-
-# ---- files that a compose file reads ---------------------------------------------------------------------------------
 
 SERVICES = "services: {web: {image: x}}\n"
 
@@ -294,8 +292,6 @@ def test_named_pipes_do_not_block(tmp_path: Path) -> None:
         require_confined(tmp_path / "compose.yaml", tmp_path)
 
 
-# ---- head beside base ------------------------------------------------------------------------------------------------
-
 ROOT, DEEP = "", "app"
 SERVICE = '[service]\n{way}\n[[request]]\nname = "a"\npath = "/"\n'
 COMPOSED = SERVICE.format(way='compose = "compose.yaml"\nservice = "web"')
@@ -303,7 +299,7 @@ COMPOSED = SERVICE.format(way='compose = "compose.yaml"\nservice = "web"')
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield the folder in which a comparison stores the sides."""
+    """Yield the scratch folder of a comparison."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     with ownership.make_scratch_folder("gate") as folder:
@@ -311,7 +307,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def head(place: Path, inside: str, **files: str) -> ContainedSide:
-    """Prepare a comparison of a repository with itself; return head. The service is in the folder ``inside``."""
+    """Prepare to compare a repository with itself and return head's side. ``inside`` is the service's folder."""
     shop = repository(place.parent / "shop", **{f"{inside}/{name}".lstrip("/"): text for name, text in files.items()})
     session = cli.prepare(shop / inside, "HEAD", "HEAD", place, seed=1)
     service, folder = session.services["head"]
@@ -372,7 +368,7 @@ def test_head_uses_files_above_it_in_its_copy(place: Path) -> None:
 
 
 def test_aliases_that_grow_without_end_are_refused(tmp_path: Path) -> None:
-    """Docker Compose expands aliases, so these files would take minutes and use all memory."""
+    """Docker Compose would expand these aliases for minutes and exhaust the memory."""
     lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
     for before, name in zip("abcdefg", "bcdefgh", strict=True):
         lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]")

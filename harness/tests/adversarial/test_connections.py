@@ -37,7 +37,7 @@ async def serving(monkeypatch: pytest.MonkeyPatch, seconds: float) -> AsyncItera
 
 
 async def trickle(port: int, begin: bytes) -> bytes:
-    """Send a request byte by byte until the server closes the connection; return the response."""
+    """Send a request byte by byte until the server closes the connection. Return the response."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(begin)
     with contextlib.suppress(ConnectionError):

@@ -12,7 +12,7 @@ from harness.provisioning import crates
 
 @pytest.fixture
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a current folder whose files make cargo run a program that creates the file ``proof``."""
+    """Return the current folder. Its cargo settings run a wrapper that creates the file ``proof``."""
     folder = tmp_path / "current"
     (folder / ".cargo").mkdir(parents=True)
     wrapper = folder / "wrapper"

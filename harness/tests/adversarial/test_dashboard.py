@@ -30,7 +30,7 @@ DOCUMENTS = {
 
 
 class Counted:
-    """A record of the run documents created, and of the maximum number created at the same time."""
+    """A counter of ``DashboardRun`` calls that also records how many ran concurrently."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -156,7 +156,7 @@ def test_kept_documents_are_few_and_small(tmp_path: Path, client: TestClient, mo
     for _ in range(2):
         for number in (2, 3, 4, 0, 1):
             assert client.get(f"/api/runs/run-{number}").status_code == 200
-    assert len(created) == 10  # every access evicted the least recently used document
+    assert len(created) == 10  # every request evicted the least recently used document
     monkeypatch.setattr(dashboard_api, "MAX_CACHED", 256)
     monkeypatch.setattr(dashboard_api, "MAX_CACHED_BYTES", 10)
     for _ in range(2):

@@ -18,7 +18,7 @@ from harness.runtime.database import ADMIN_ROLE, connect
 from harness.runtime.database.embedded import EmbeddedDatabase
 
 PRECIOUS = "root's own"
-# A replacement for initdb that creates a cluster whose configuration file is a symbolic link.
+# A fake initdb that creates a cluster whose configuration files are symbolic links.
 INITDB = """#!/bin/sh
 mkdir "$2"
 ln -s "{mine}" "$2/postgresql.conf"
@@ -34,7 +34,7 @@ ln -s "{folder}" "$2"
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Yield a folder that all accounts can enter, with a file of root's that must not change."""
+    """Yield a folder that all accounts can enter. It contains a root-owned file that must not change."""
     with tempfile.TemporaryDirectory(prefix="tfb-test-") as folder:
         Path(folder).chmod(0o755)
         mine = Path(folder, "mine")
@@ -91,7 +91,7 @@ def test_postgresql_s_environment_holds_no_secret(place: Path, monkeypatch: pyte
 
 
 def impostor(listener: socket.socket, heard: list[bytes]) -> None:
-    """Ask each client to send the password in plain text."""
+    """Act as a PostgreSQL server that asks for the password in plain text."""
     connection, _ = listener.accept()
     with connection:
         connection.settimeout(5)

@@ -105,7 +105,7 @@ def test_a_build_takes_no_tag_of_the_user(tmp_path: Path) -> None:
 
 @pytest.fixture
 def built(tmp_path: Path) -> Iterator[tuple[DockerRuntime, str, str]]:
-    """Build an image; yield the runtime, the tag and the image ID."""
+    """Build an image; yield the runtime, the image tag and the image ID."""
     name = unique("adversarial")
     (tmp_path / f"{name}.dockerfile").write_text(
         f'FROM {BASE}\nRUN echo {name} >/name\nCOPY fake_server.pl /\nCMD ["perl", "/fake_server.pl"]\n'
@@ -143,7 +143,7 @@ def test_images_of_the_user_are_not_leftovers(built: tuple[DockerRuntime, str, s
     runtime, tag, identity = built
     runtime.close()
     docker("image", "tag", BASE, tag)
-    # The image has lost the tag.
+    # The tag now refers to a different image, so the built image has no tag.
     assert [(image.name, tag in image.description) for image in images.own_images()] == [(identity, True)]
     assert images.remove_tag(tag, identity) == []
     assert engine.inspect("image", tag, "{{.Id}}") == engine.inspect("image", BASE, "{{.Id}}")
@@ -164,7 +164,7 @@ def test_builds_keep_existing_tags_of_the_user(tmp_path: Path) -> None:
 
 
 def test_servers_start_from_the_image_just_built(built: tuple[DockerRuntime, str, str], tmp_path: Path) -> None:
-    """Between build and start, another run moves the tag to a different image and then removes that image."""
+    """Between build and start, another run moves the tag to a different image and removes the built image."""
     runtime, tag, identity = built
     docker("image", "rm", tag)
     docker("image", "tag", BASE, tag)
@@ -186,7 +186,7 @@ def test_simultaneous_runs_do_not_interfere(tmp_path: Path) -> None:
         first.remove_all()
         assert own_container not in docker("ps", "--all", "--quiet", "--no-trunc")
         assert other_container in docker("ps", "--quiet", "--no-trunc")
-        assert ownership.owner_state("1.1.1.1") == "unknown"  # clean does not remove resources of other machines
+        assert ownership.owner_state("1.1.1.1") == "unknown"  # ``./tfb clean`` keeps other machines' resources
         assert all(
             not leftover.is_certain for leftover in compose.engine_leftovers() if other_container[:12] in leftover.name
         )
@@ -209,7 +209,7 @@ def test_volumes_of_killed_sessions_are_leftovers(tmp_path: Path) -> None:
 
 
 def test_container_logs_cannot_fill_the_disk(tmp_path: Path) -> None:
-    """tfb does not read the log while the container runs, but the last line must be available afterwards."""
+    """tfb reads the log only after the container has exited, and must still find the last line."""
     project = Project(run_id=unique("log"), bridge=False)
     floods = "yes 0123456789012345678901234567890123456789 | head -c 120000000; echo the last line; sleep 600"
     started = docker(

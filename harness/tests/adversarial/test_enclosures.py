@@ -18,7 +18,7 @@ from harness.paths import REPOSITORY
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.tests.doubles.repositories import give, let_others_enter
 
-# Run as an ordinary user: create the sides' folders below {place} and execute {attack} as head.
+# A script for an ordinary user. It creates the sides' folders in {place} and executes {attack} as head.
 PROGRAM = """
 import sys
 import tempfile
@@ -48,7 +48,7 @@ print(done.stdout)
 
 
 class UserFolders:
-    """An ordinary user's folders: home, results, and the scratch folder of the regression gate."""
+    """An ordinary user's home and results folders, and the regression gate's scratch folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.home = folder, folder / "home"
@@ -66,7 +66,7 @@ class UserFolders:
             self.account = Account(name="nobody", uid=nobody.pw_uid, gid=nobody.pw_gid, rights=rights)
 
     def run(self, attack: str, *, enclosed: bool = True) -> str:
-        """Run shell commands with the access of head's program, and return their output."""
+        """Run shell commands with the permissions of head's processes and return their output."""
         words = {"place": str(self.place), "results": str(self.results), "home": str(self.home)}
         program = self.folder / "program.py"
         program.write_text(PROGRAM.format(attack=attack, enclosed=enclosed, **words))
@@ -83,7 +83,7 @@ class UserFolders:
 @pytest.fixture
 def place() -> Iterator[UserFolders]:
     """Yield folders that other accounts can enter, unlike pytest's private temporary folders."""
-    # Do not use /dev/shm (as ``./tfb check`` does for temporary files), because each side has a private /dev/shm.
+    # /dev/shm, where ``./tfb check`` puts temporary files, is unsuitable: each side has a private /dev/shm.
     folder = Path(tempfile.mkdtemp(prefix="tfb-enclosures-", dir="/tmp"))
     try:
         yield UserFolders(folder)

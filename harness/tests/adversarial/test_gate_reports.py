@@ -1,4 +1,4 @@
-"""Attack: output of servers, commit messages and logs acts as markup or as a command in the gate's reports."""
+"""Attack: server output, commit messages or logs act as markup or commands in the gate's reports."""
 
 import json
 import re
@@ -60,7 +60,7 @@ PLACES = ("reason", "base", "head", "note", "later")
 
 
 def result(place: str, payload: str) -> GateResult:
-    """Return a failed comparison in which the field ``place`` contains untrusted text."""
+    """Return a failed comparison with ``payload`` in the field ``place``."""
     log = f"head could not be built: make failed:\n{payload}\nlog: x"
     reasons = {"reason": payload, "later": log}
     failed = RequestVerdict(request="item", verdict="failed", reason=reasons.get(place, "broken") or "broken")
@@ -83,7 +83,7 @@ def every(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def require_quiet(text: str) -> None:
-    """Assert that the text contains no terminal sequence and no CI command."""
+    """Assert that the text contains no terminal escape sequence and no CI command."""
     for line in text.split("\n"):
         assert is_printable(line), line
         assert not re.match(r"\s*::", line), line
@@ -134,7 +134,7 @@ def test_a_comment_is_inert(place: str, payload: str) -> None:
 
 
 def outside_code(text: str) -> Iterator[str]:
-    """Yield the lines outside code blocks and code spans, as CommonMark defines them."""
+    """Yield the lines of a Markdown document without code blocks and code spans (as CommonMark defines them)."""
     fence = ""
     for line in text.split("\n"):
         if fence:

@@ -14,7 +14,7 @@ from harness.host.git import Repository
 from harness.tests.doubles.repositories import MALLORY, blob, git, give, let_others_enter, repository, tree, witness
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another account")
-HOSTILE = (  # each setting names a program; {spy} is a program that creates a file
+HOSTILE = (  # each setting names a program; {spy} creates a file when it runs
     "core.fsmonitor={spy}",
     "core.hooksPath={hooks}",
     "core.sshCommand={spy}",
@@ -47,7 +47,7 @@ ATTRIBUTES = "* filter=spy diff=spy merge=spy\nb filter=lfs\nc filter=a.b\\ c\n"
 
 
 def hostile(folder: Path) -> tuple[Path, Path]:
-    """Return a repository whose git settings and hooks run a program, and the file that this program would create."""
+    """Return a repository whose git settings and hooks run a program, and the file that the program creates."""
     spy, ran = witness(folder)
     shop = repository(folder / "shop", a="1", b="2", c="3")
     hooks = shop / ".git" / "hooks"
@@ -104,7 +104,7 @@ def test_root_runs_git_as_the_repository_owner(tmp_path: Path, monkeypatch: pyte
     commands = (tmp_path / "as").read_text().splitlines()
     in_shop = [line for line in commands if f"-C {shop}" in line]
     assert {line.split()[0] for line in in_shop} == {str(MALLORY)}
-    # tfb's account runs git only in the sides, whose .git folders do not contain the repository's settings.
+    # tfb's own account runs git only in the sides. Their .git folders lack the repository's settings.
     sides = (f"-C {tmp_path / 'base'} ", f"-C {tmp_path / 'head'} ")
     assert all(any(side in line for side in sides) for line in commands if line not in in_shop)
 

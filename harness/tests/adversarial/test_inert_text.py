@@ -68,20 +68,17 @@ ACTS = re.compile(
 
 
 def require_inert(text: str) -> None:
-    """Assert that a text contains no terminal sequence and no CI command."""
+    """Assert that the text contains no terminal escape sequence and no CI command."""
     assert is_printable(text), ascii(text)
     for line in text.split("\n"):
         assert not ACTS.search(line), ascii(line)
 
 
 def printed(capsys: pytest.CaptureFixture[str], command: Callable[[], object]) -> tuple[str, str]:
-    """Call a command, and return the output on stdout and stderr."""
+    """Call a function like a tfb command and return what it printed to stdout and stderr."""
     cli.guarded(lambda: (command(), 0)[1])
     found = capsys.readouterr()
     return found.out, found.err
-
-
-# ---- streams and the console -----------------------------------------------------------------------------------------
 
 
 @for_each("payload", PAYLOADS)
@@ -136,13 +133,13 @@ def test_the_console_shows_text_as_it_is(payload: str, capsys: pytest.CaptureFix
 
 
 def test_folded_lines_are_inert(capsys: pytest.CaptureFixture[str]) -> None:
-    """Wrapping can move text from the middle of a line to the beginning of a new line."""
+    """Line wrapping can move text to the start of a line, where CI systems look for commands."""
     text = "x" * 20 + "::error::y" + "z" * 20 + "##[error]"
     require_inert(printed(capsys, lambda: SafeConsole(width=20).print(Text(text)))[0])
 
 
 def test_rich_keeps_its_own_control_sequences() -> None:
-    """Colours and redirection of streams still work."""
+    """Rich can still print colours and redirect streams."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -187,9 +184,6 @@ def test_no_module_goes_around_the_streams() -> None:
     assert violations == []
 
 
-# ---- verdicts for programs -------------------------------------------------------------------------------------------
-
-
 def verified(payload: str) -> VerificationReport:
     result = CheckResult(
         check="status-ok", rule="http.2", outcome=Outcome.FAIL, message=payload, expected=payload, actual=payload
@@ -216,7 +210,7 @@ def test_github_s_annotations_are_one_line_each(payload: str, capsys: pytest.Cap
         assert command, ascii(line)
         require_inert(command[2])
         assert "##[" not in line
-    # tfb prints these CI commands on purpose.
+    # These CI commands come from tfb itself.
     assert printed(capsys, lambda: print_report("github", verified(payload)))[0] == text
 
 
@@ -241,22 +235,20 @@ def test_json_means_the_same(payload: str) -> None:
         assert json.loads(found) == json.loads(document)
 
 
-# ---- Markdown --------------------------------------------------------------------------------------------------------
-
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 PLACES = ("{}", "- {}", "a\n\n{}", "## {}", "| x | y |\n| --- | --- |\n| {} | z |\n", "> {}")
 TEXTS = {"text", "softbreak"}
 
 
 def inline(document: str) -> tuple[list[str], list[str]]:
-    """Return the types of a document's blocks and inline elements."""
+    """Return the types of all block tokens and of all inline tokens in a Markdown document."""
     tokens = PARSER.parse(document)
     blocks = [token.type for token in tokens]
     return blocks, [child.type for token in tokens for child in token.children or ()]
 
 
 def require_plain(payload: str) -> None:
-    """Assert that an escaped payload is plain text wherever it appears in a Markdown document."""
+    """Assert that the escaped payload renders as plain text wherever it appears in a Markdown document."""
     text = escape_markdown(payload)
     assert "\n" not in text
     for place in PLACES:
@@ -295,9 +287,6 @@ def test_a_table_of_markdown_keeps_its_cells(payload: str) -> None:
 def test_any_text_is_inert_once_printable(text: str) -> None:
     for line in printable(text).split("\n"):
         require_inert(inert_line(line))
-
-
-# ---- commands --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

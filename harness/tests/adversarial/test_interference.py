@@ -1,4 +1,4 @@
-"""Attack: head forwards requests to base, or uses CPU time while base is measured."""
+"""Attack: head forwards its requests to base, or uses CPU time while base is measured."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from harness.tests.extras.gate.test_judge import REQUESTS, session
 
 
 def with_idle(records: RunRecords, shares: dict[str, float], request: str | None = None) -> RunRecords:
-    """Return records in which the idle sides use the CPU shares ``shares``, keyed by the side under load."""
+    """Set the idle sides' CPU share in each trial. ``shares`` maps the side under load to that share."""
     changed = [
         trial.model_copy(update={"idle_cpu_share": shares[trial.implementation]})
         if request in (None, trial.test_type)

@@ -73,9 +73,6 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-# ---- sizes -----------------------------------------------------------------------------------------------------------
-
-
 def sparse(folder: Path) -> None:
     os.truncate(folder / "trials.jsonl", 2 << 30)
 
@@ -159,9 +156,6 @@ def test_very_many_runs_are_no_obstacle(tmp_path: Path, verb: str) -> None:
     assert time.monotonic() - started_at < 60
 
 
-# ---- names -----------------------------------------------------------------------------------------------------------
-
-
 NAMED = {
     "report": ("report", LONG),
     "report a path": ("report", f"/{LONG}"),
@@ -223,9 +217,6 @@ def test_link_of_a_site_is_only_a_link(tmp_path: Path) -> None:
     assert "<script>alert" not in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
 
 
-# ---- versions and broken lines ---------------------------------------------------------------------------------------
-
-
 VERBS = [("report", "one"), ("compare", "one", "one"), ("run", "--resume", "one"), ("report", "one", "--html")]
 
 
@@ -272,9 +263,6 @@ def test_a_broken_line_is_named_and_skipped(results: Path, file: str) -> None:
     assert [each for each in records.problems if f"{file}: line 4: longer than 16 MiB" in each]
     assert len(records.problems) == 2
     assert (len(records.trials), len(records.processes), len(records.verdicts)) == (12, 4, 4)
-
-
-# ---- limits of the machine -------------------------------------------------------------------------------------------
 
 
 ANY = [("list",), ("report",), ("run", "--dry-run"), ("--list-tests",), ("doctor",), ("--version",)]

@@ -39,7 +39,7 @@ def need(kind: str) -> ToolRequirement:
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Put fake apt-get and apt-cache commands on PATH; apt-get records its arguments. Yield the recorded file."""
+    """Put fake apt-get and apt-cache programs on PATH. Yield the file in which apt-get records its arguments."""
     noted = tmp_path / "noted"
     script(tmp_path / "apt-get", f'echo "$*" >> {noted}')
     known = 'case "$3" in nodejs|node-js|g++|wrk) printf "%s:\\n  Candidate: 99.1\\n" "$3" ;; esac'
@@ -86,12 +86,9 @@ def test_apt_may_remove_nothing(apt: Path, tmp_path: Path) -> None:
     assert apt.read_text().splitlines() == ["update", f"{flags} g++", f"{flags} wrk"]
 
 
-# ---- probing ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def crontab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Put a fake crontab, which no build needs, on PATH. It records arguments, user and working folder."""
+    """Put a fake crontab on PATH. Yield the file in which it records its arguments, UID and working folder."""
     noted = tmp_path / "noted"
     noted.mkdir()
     noted.chmod(0o777)
@@ -115,7 +112,7 @@ def test_builds_check_versions_of_unknown_programs(condition: str, status: str, 
     known = implementation(tmp_path, local={"run": ["x"], "requires": {"crontab": condition}})
     assert LocalRuntime(work=tmp_path).build(known, tmp_path / "log").status == status
     word, uid, cwd = crontab.read_text().split()
-    assert (word, cwd) == ("--version", "/")  # probes run in a folder without files that version managers read
+    assert (word, cwd) == ("--version", "/")  # version managers would read files in other working folders
     assert os.geteuid() != 0 or uid != "0"
 
 

@@ -29,7 +29,7 @@ HELPERS = ("setpriv", "taskset", "env", "sh", "nproc", "git", "python3", "chrt",
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Yield a service folder that all accounts can enter, with programs that record the UID that runs them."""
+    """Yield a service folder that all accounts can enter. Its programs record the UID under which they run."""
     place = Path(tempfile.mkdtemp(prefix="tfb-privileges-"))
     place.chmod(0o755)
     (place / "noted").mkdir(mode=0o777)
@@ -89,7 +89,7 @@ def test_a_service_s_library_is_loaded_without_privileges(variable: str, folder:
 
 @as_root
 def test_service_variables_reach_no_program_of_root(folder: Path) -> None:
-    """In the configuration of a real server, ``env`` sets PATH, a library search path and shell start-up files."""
+    """The service sets PATH, a library search path and shell start-up files."""
     env = {
         "PATH": "./bin",
         "LD_LIBRARY_PATH": ".",
@@ -114,7 +114,7 @@ def test_servers_of_one_run_have_different_uids() -> None:
     with pool.account("one") as one, pool.account("two") as two, pool.account("one") as second:
         assert len({one.uid, two.uid, second.uid, accounts.server_group()}) == 4
     with pool.account("one") as again:
-        assert again == one  # the name keeps its UID, which owns files from the earlier run
+        assert again == one  # a server keeps its UID, because that UID owns the files of its earlier processes
 
 
 @as_root
@@ -165,7 +165,7 @@ for act in (kill, environment, lambda: open(f"/proc/{pid}/mem", "rb")):
 
 
 def attack(pid: int, account: process.Account | None) -> list[str]:
-    """Return which attacks on a process succeed: killing, reading the environment, opening the memory."""
+    """Try to kill a process, read its environment and open its memory. Return the outcome of each attempt."""
     reader, writer = os.pipe()
     env = {"PATH": "/usr/bin:/bin"}
     with os.fdopen(writer, "wb") as out:
@@ -178,7 +178,7 @@ def attack(pid: int, account: process.Account | None) -> list[str]:
 
 
 def confined() -> bool:
-    """Return whether the kernel can prevent a server from signalling other processes of the same user."""
+    """Return whether the kernel can stop a server from signalling the user's other processes."""
     version = child_setup.libc.syscall(child_setup._LANDLOCK_CREATE, None, 0, 1)
     return bool(version >= 6)
 
@@ -197,9 +197,9 @@ def test_servers_cannot_kill_or_read_each_other() -> None:
 
 @pytest.mark.skipif(not confined(), reason="Landlock confines signals from Linux 6.12 on")
 def test_servers_of_ordinary_users_are_confined() -> None:
-    """All servers share the user's UID. An unconfined process stands in for tfb."""
+    """The servers run under the user's own UID. The unconfined process plays the role of tfb."""
     same = None
-    if os.geteuid() == 0:  # root's capabilities would bypass the restriction
+    if os.geteuid() == 0:  # root's capabilities would bypass the confinement
         same = process.Account(name="ordinary", uid=60570, gid=60570, rights=(accounts.READ_CAPABILITY,))
     for isolated in (True, False):
         with running(
@@ -210,7 +210,7 @@ def test_servers_of_ordinary_users_are_confined() -> None:
 
 
 def test_isolated_servers_control_their_own_processes(tmp_path: Path) -> None:
-    """The server may signal workers and move files between folders, and tfb can stop the server."""
+    """The server can signal its workers and move files between folders, and tfb can stop the server."""
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     (tmp_path / "a" / "file").touch()
@@ -231,7 +231,7 @@ def test_isolated_servers_control_their_own_processes(tmp_path: Path) -> None:
 
 
 def test_a_child_inherits_no_file_but_its_streams() -> None:
-    """A child with an open socket to the guardian could start programs as root."""
+    """With a socket to the guardian, a child could start programs as root."""
     with running(Child(["sleep", "60"])), Path(__file__).open() as file:
         os.set_inheritable(file.fileno(), True)
         completed = process.run(["ls", "-l", "/proc/self/fd"], seconds=20)

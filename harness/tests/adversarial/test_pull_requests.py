@@ -23,7 +23,7 @@ from harness.tests.doubles.shop_service import BOTH, SERVER, START, compare, ses
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """Return a service whose base declares a slow and a fast request."""
+    """Create a service repository whose main branch declares a slow and a fast request."""
     return shop_repository(tmp_path)
 
 
@@ -32,9 +32,6 @@ def result(*verdicts: tuple[str, Verdict]) -> GateResult:
     return GateResult(
         base="main", head="head", threshold=0.05, verdict="faster", requests=found, minutes=1.0, started_at=0.0
     )
-
-
-# ---- what is measured -----------------------------------------------------------------------------------------------
 
 
 def test_connections_of_head_do_not_count(shop: Path, tmp_path: Path) -> None:
@@ -64,7 +61,7 @@ def test_budgets_of_head_do_not_count(shop: Path, tmp_path: Path) -> None:
     for request in prepared.declared.base.request:
         assert (request.threshold, request.budget_p99, request.budget_cpu) == pytest.approx((0.01, 2e-3, 3e-6))
     assert any("declares slow, quick differently" in note for note in prepared.notes)
-    assert prepared.declared.changed == ()  # the same responses are correct
+    assert prepared.declared.changed == ()  # head changed no expected responses
 
 
 def test_changed_requests_are_measured_as_base_declares(shop: Path, tmp_path: Path) -> None:
@@ -105,12 +102,12 @@ def test_requests_new_in_head_are_verified_there(shop: Path, tmp_path: Path) -> 
     )
     assert [*without_added_requests(records, prepared.declared).info.loads] == ["slow", "quick"]
     settled = apply_declarations(result(("slow", "same"), ("quick", "same")), records, prepared.declared)
-    assert settled.requests[-1].verdict == "cannot tell"  # the records do not verify the new request
+    assert settled.requests[-1].verdict == "cannot tell"  # no side's verification covered the new request
     assert settled.verdict == "cannot tell"
 
 
 def recorded(**outcomes: str) -> RunRecords:
-    """Return verification records: ``base_new="404"`` fails base's request ``new``; an empty string is a pass."""
+    """Return verification records. ``base_new="404"`` means that base failed the request "new"; "" means a pass."""
     verdicts = []
     for name, status in outcomes.items():
         side, _, request = name.partition("_")
@@ -153,7 +150,7 @@ def test_changed_declarations_are_verified_on_head_too(key: str, shop: Path, tmp
 def test_changed_declarations_excuse_no_other_failure(shop: Path, tmp_path: Path) -> None:
     (shop / "tfb.toml").write_text(toml(*BOTH).replace(*CHANGES["path"], 1))
     prepared = session(shop, tmp_path / "place")
-    records = recorded(head_slow="", **{"head_slow~head": ""})  # head failed under load
+    records = recorded(head_slow="", **{"head_slow~head": ""})  # head passed verification, so it failed under load
     for before in ("failed", "slower", "same"):
         assert apply_declarations(result(("slow", before)), records, prepared.declared).verdict == before
 
@@ -180,7 +177,7 @@ def test_weights_are_no_different_declaration(shop: Path, tmp_path: Path) -> Non
 def test_requests_unknown_to_base_do_not_decide(
     target: str, statuses: tuple[str, str, str], verdict_on_new: str | None, shop: Path, tmp_path: Path
 ) -> None:
-    """Base has no tfb.toml, or is a command, image or running service. In the case "own", base declares the request."""
+    """Base has no tfb.toml, or is a command, image or running service. With "own", base declares the request too."""
     (shop / "tfb.toml").write_text(toml(*BOTH, ("new", "/new")))
     if target == "main":
         git(shop, "rm", "-q", "--cached", "tfb.toml")
@@ -204,7 +201,7 @@ def test_a_base_without_any_request_is_explained(shop: Path, tmp_path: Path) -> 
     made = session(shop, tmp_path / "place")
     statuses = {f"{side}_{name}": "404" * (side != "head") for side in ("base", "copy", "head") for name in dict(BOTH)}
     settled = apply_declarations(result(), recorded(**statuses), made.declared)
-    assert headline(settled) == "cannot tell: base does not have any of the requests"
+    assert headline(settled) == "cannot tell: base supports none of the requests"
 
 
 @pytest.mark.parametrize(
@@ -275,7 +272,7 @@ def test_a_first_adoption_says_that_head_decides(shop: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("way", ["file", "link", "folder"])
 def test_head_gives_base_no_file(way: str, shop: Path, tmp_path: Path) -> None:
-    """Base needs a file that is not in git. Head commits a version of that file that would slow base down."""
+    """Base needs a file that is not in git. Head commits a version of this file that would slow base down."""
     (shop / "tfb.toml").write_text(toml(*BOTH, keys='files = ["conf/.env"]'))
     git(shop, "commit", "-q", "-a", "-m", "needs a file")
     git(shop, "checkout", "-q", "-b", "head")

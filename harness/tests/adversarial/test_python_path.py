@@ -28,7 +28,7 @@ PROGRAMS = ("env", "sed", "dirname", "cmp", "python3", "id", "git", "sh", "apt-g
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """Return a folder whose modules and programs record their use."""
+    """Return a folder with fake modules and programs that record when tfb uses them."""
     folder = tmp_path / "hostile"
     (folder / "harness").mkdir(parents=True)
     for name in (*MODULES, "harness/__init__", "harness/__main__", "harness/errors"):
@@ -103,7 +103,7 @@ def test_installed_tfb_ignores_the_current_folder(flags: list[str], hostile: Pat
 
 
 def test_the_guardian_imports_nothing_of_the_current_folder(hostile: Path, tmp_path: Path) -> None:
-    """The guardian must ignore the folder while tfb runs and during the clean-up after tfb was killed."""
+    """The guardian must ignore the folder both while tfb runs and while it cleans up after tfb was killed."""
     code = (
         "import os, sys\nfrom harness.host import process\n"
         "os.chdir(sys.argv[1])\nos.environ['PYTHONPATH'] = sys.argv[1]\n"
@@ -121,7 +121,7 @@ def test_the_guardian_imports_nothing_of_the_current_folder(hostile: Path, tmp_p
 
 
 def test_pip_settings_cannot_change_the_installation(tmp_path: Path) -> None:
-    """The user's package indexes and certificates apply, but not settings for packages and target folders."""
+    """tfb keeps the user's package indexes and certificates, but ignores settings for packages and target folders."""
     record = tmp_path / "seen"
     fake = script(
         tmp_path / "python3",
@@ -156,7 +156,7 @@ def test_pip_settings_cannot_change_the_installation(tmp_path: Path) -> None:
 
 
 def test_other_users_may_write_nothing_that_tfb_makes(tmp_path: Path) -> None:
-    """tfb runs programs from the state folder, so a permissive umask must not make that folder writable for others."""
+    """tfb runs programs from its state folder, so other users must not be able to write there despite the umask."""
     code = (
         "import os; os.umask(0); from harness.host import environment; environment.secure_process(); "
         "from harness.records import safe_write; from pathlib import Path; "

@@ -1,4 +1,4 @@
-"""Attack: a ranking.json or impossible values from someone else mislead a report's reader or make the report fail."""
+"""Attack: a forged ranking.json or impossible values mislead a report's readers or break the report."""
 
 import base64
 import gzip

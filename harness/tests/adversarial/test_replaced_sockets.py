@@ -1,4 +1,4 @@
-"""Attack: a side replaces its Unix socket with a link to another process's socket to make tfb connect there."""
+"""Attack: a side replaces its Unix socket with a link, so that tfb connects to another process's socket."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ from harness.runtime import NO_DATABASE, Endpoint
 from harness.tests.doubles.repositories import let_others_enter
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
-# Arguments: the response body, the socket path, and which process binds, listens and accepts.
+# Arguments: response body, socket path, and which process binds the socket, listens and accepts.
 SERVER = f"""
 import os, signal, socket, sys
 reply, path, how = sys.argv[1:]
@@ -50,7 +50,7 @@ def folder() -> Iterator[Path]:
 
 @contextmanager
 def started(folder: Path, command: str, listen: str = SOCKET, *, own_account: bool = False) -> Iterator[Endpoint]:
-    """Start a side in ``folder`` with a shell command, in which SERVER stands for the command of the server program."""
+    """Start a side with a shell command, in which the word SERVER expands to the server's command line."""
     folder.mkdir(exist_ok=True)
     folder.chmod(0o777)
     (folder / "server.py").write_text(SERVER)
@@ -69,7 +69,7 @@ def started(folder: Path, command: str, listen: str = SOCKET, *, own_account: bo
 
 @contextmanager
 def foreign(path: Path) -> Iterator[list[bytes]]:
-    """Run a service that belongs to neither side on a Unix socket, and yield the bytes that it receives."""
+    """Run a server that belongs to neither side on a Unix socket. Yield the bytes that it receives."""
     received: list[bytes] = []
 
     def serve() -> None:
@@ -93,7 +93,7 @@ def foreign(path: Path) -> Iterator[list[bytes]]:
 
 
 def ask(endpoint: Endpoint, path: str = "") -> bytes:
-    """Return a response body, received through a load generator's socket ``path`` or through tfb's own client."""
+    """Send a request, directly to the socket ``path`` or as tfb's client would. Return the response body."""
     connection = socket.socket(socket.AF_UNIX) if path else endpoint.connect(5.0)
     with connection:
         if path:
@@ -127,7 +127,7 @@ def test_a_replaced_socket_is_refused(kind: str, own_account: bool, folder: Path
         for attempt in (lambda: head.connect(5.0), head.unix.checked_path):
             with pytest.raises(StartError, match=rf"head/app.sock.*{SAID[kind]}.*tfb connects only.*Let the server"):
                 attempt()
-        assert ask(head, checked) == b"head"  # the path given to a running load generator still leads to head's socket
+        assert ask(head, checked) == b"head"  # a running load generator still reaches head's original socket
         assert ask(base, base.unix.checked_path()) == b"base"
 
 

@@ -1,4 +1,4 @@
-"""Attack: responses try to crash, block or exhaust verification, which must reject them in bounded time."""
+"""Attack: responses try to crash, block or exhaust verification. It must reject them in bounded time."""
 
 import gzip
 import json
@@ -24,12 +24,12 @@ from harness.verify.checks.evidence import Evidence, TableVersion
 from harness.verify.verification import PLAIN, rows_variant, run_checks
 from harness.verify.wire import Connection, WireError
 
-SECONDS = 20.0  # time limit for checking a response, for busy machines; an idle machine needs a fraction of a second
+SECONDS = 20.0  # limit for one response's checks on a busy machine; an idle machine needs a fraction of a second
 MIB = 1 << 20
 
 
 def quine() -> bytes:
-    """Return data that has been compressed with gzip many times over."""
+    """Return data compressed with gzip 500 times."""
     data = b"{}"
     for _ in range(500):
         data = gzip.compress(data)
@@ -90,7 +90,7 @@ KINDS = [
 
 
 def judged(evidence: Evidence) -> set[Outcome]:
-    """Run all checks within the time limit, and return their outcomes."""
+    """Run all checks, assert that they finish within SECONDS, and return their outcomes."""
     started_at = time.monotonic()
     found = {result.outcome for result in run_checks(evidence)}
     assert time.monotonic() - started_at < SECONDS
@@ -158,8 +158,6 @@ def test_a_compressed_body_is_bounded(kind: str) -> None:
     assert Outcome.FAIL in judged(Evidence(test_type="declared", thorough=True, exchanges=[answer]))
 
 
-# ---- on the wire -----------------------------------------------------------------------------------------------------
-
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
@@ -189,7 +187,7 @@ STREAMS: dict[str, Callable[[], Iterator[bytes]]] = {
 
 @contextmanager
 def serving(stream: Iterator[bytes]) -> Iterator[Endpoint]:
-    """Start a server that sends bytes to the first client and then remains silent."""
+    """Start a server that sends ``stream`` to its first client and then stays silent."""
     over = threading.Event()
 
     def serve(listener: socket.socket) -> None:
@@ -246,7 +244,7 @@ def test_searching_a_log_takes_bounded_time(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_complete_fortunes_page_passes_the_limits() -> None:
-    """Verification parses thousands of pages, so the number of tags is limited. A normal page has 80 tags."""
+    """Verification limits the number of tags, because it parses thousands of pages. A normal page has 80 tags."""
     table = "".join(f"<tr><td>{number}</td><td>{'&lt;' * 20}</td></tr>\n" for number in range(100))
     page = f"<!doctype html><html><head><title>Fortunes</title></head><body><table>{table}</table></body></html>"
     evidence = Evidence(test_type="fortune", thorough=True, exchanges=[exchange(page)])

@@ -32,7 +32,7 @@ PRECIOUS = "the user's own"
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """Create a file of the user that tfb must not change."""
+    """Create a file that belongs to the user and that tfb must not change."""
     path = tmp_path / "mine"
     path.write_text(PRECIOUS, encoding="utf-8")
     return path
@@ -89,7 +89,7 @@ def test_trap_in_place_of_a_file_is_refused(written: RunStore, mine: Path, name:
     path.unlink(missing_ok=True)
     TRAPS[trap](path, mine)
     if name.endswith("claims.json") and trap != "dangling link":
-        with pytest.raises(StoreError):  # tfb reads the file before it writes it, and reads only regular files
+        with pytest.raises(StoreError):  # tfb reads the old file first, and rejects anything that is not a regular file
             WRITES[name](written)
     else:
         with pytest.raises(UnsafePathError, match=path.name.replace(".", r"\.")):
@@ -205,11 +205,8 @@ def test_what_a_killed_write_left_is_replaced(written: RunStore) -> None:
     assert not (written.folder / ".run.json.new").exists()
 
 
-# ---- the latest run --------------------------------------------------------------------------------------------------
-
-
 def test_latest_run_is_the_one_that_started_last(tmp_path: Path) -> None:
-    """The clock was set back by an hour between two runs, so the order of their names is wrong."""
+    """The clock was set back by an hour between two runs, so sorting by name gives the wrong order."""
     for name, started in (("20261025-025900", 100.0), ("20261025-020100", 200.0), ("zzz", 50.0)):
         info = records.info(name).model_copy(update={"started_at": started})
         records.stored(tmp_path / name, info, ())
@@ -222,7 +219,7 @@ def test_runs_of_one_second_follow_by_number(tmp_path: Path) -> None:
     for run in stores:
         run.write_info(records.info(run.run_id).model_copy(update={"started_at": 1e9}))
     assert [path.name for path in list_runs(tmp_path)] == [run.run_id for run in stores]
-    assert stores[0].run_id == "20010909-014640"  # in UTC, not in the local time zone
+    assert stores[0].run_id == "20010909-014640"  # run names use UTC, not the local time zone
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"started_at": 1e999}', '{"started_at": "x"}', "[" * 100_000])

@@ -33,7 +33,7 @@ class TerminalStream(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a state folder that only this test uses."""
+    """Use a separate state folder for each test."""
     folder = tmp_path / "state"
     monkeypatch.setenv("TFB_STATE", str(folder))
     return folder
@@ -41,7 +41,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def attack(tmp_path: Path) -> Path:
-    """Create a results folder with an implementation whose build command creates a file."""
+    """Create a results folder with an implementation that has a build command."""
     entry = {"language": "Python", "json_url": "/json", "local": {"build": ["touch", "/nonexistent"], "run": ["true"]}}
     folder = tmp_path / "results" / "frameworks" / "Python" / "evil"
     folder.mkdir(parents=True)
@@ -51,7 +51,7 @@ def attack(tmp_path: Path) -> Path:
 
 
 def received(tmp_path: Path, *command: str, status: str = "interrupted") -> RunInfo:
-    """Create a run received from a different user, and return run.json."""
+    """Create a run that another user sent and return its run.json."""
     info = records.info("sent").model_copy(update={"status": status, "command": command})
     records.stored(tmp_path / "results" / "sent", info, records.trials())
     return info
@@ -62,13 +62,10 @@ def resume(tmp_path: Path, *words: str) -> int:
 
 
 def own(tmp_path: Path) -> tuple[Path, RunInfo]:
-    """Create a run of this user's, and return the folder and run.json."""
+    """Run the workflow as this user. Return the run's folder and run.json."""
     FakeRun(tmp_path, {"one": Behaviour()}).run()
     (folder,) = list_runs(tmp_path / "results")
     return folder, store.read_info(folder)
-
-
-# ---- received runs --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -141,9 +138,6 @@ def test_silence_at_a_terminal_means_no(
     assert ("unknown name 'absent'" in sys.stderr.getvalue()) == executed
 
 
-# ---- own runs -----------------------------------------------------------------------------------------------
-
-
 def test_own_run_is_told_from_a_received_one(tmp_path: Path) -> None:
     folder, info = own(tmp_path)
     assert origin.is_own(folder, info)
@@ -152,7 +146,7 @@ def test_own_run_is_told_from_a_received_one(tmp_path: Path) -> None:
 
 
 def steps(*each: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Return a function that calls several functions in order."""
+    """Return a function that calls the given functions in order."""
     return lambda path: [step(path) for step in each]
 
 

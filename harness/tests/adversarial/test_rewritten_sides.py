@@ -1,4 +1,4 @@
-"""Attack: a pull request's builds or processes change base, or outlive the comparison."""
+"""Attack: a pull request's builds or processes change base's files, or outlive the comparison."""
 
 import os
 import sys
@@ -21,12 +21,12 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give build
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """Return a service whose base declares a slow and a fast request."""
+    """Create a service repository whose main branch declares a slow and a fast request."""
     return shop_repository(tmp_path)
 
 
 def isolation(folder: Path, *, separate: bool) -> Isolation:
-    """Return the isolation of a comparison whose sides have been built."""
+    """Create the sides of a comparison and isolate them from each other."""
     folder.mkdir()
     let_others_enter(folder)
     for side in SIDES:
@@ -96,7 +96,7 @@ def test_a_change_of_base_under_load_is_found(how: str, tmp_path: Path) -> None:
 
 
 def test_restored_files_of_base_are_found(tmp_path: Path) -> None:
-    """Head's server changes base's program before base starts, and restores the program later."""
+    """Head's server changes base's program before base starts and restores it later."""
     isolated = isolation(tmp_path / "sides", separate=False)
     with isolated.building(HEAD):
         os.chmod(isolated.roots[BASE] / "server.py", 0o644)  # noqa: PTH101 - as it is: a build may touch a shared file
@@ -151,7 +151,7 @@ def test_files_written_above_base_are_found(name: str, up: int, tmp_path: Path) 
 
 @pytest.mark.parametrize("way", ["folder", "file", "link", "moved"])
 def test_short_lived_files_above_base_are_found(way: str, tmp_path: Path) -> None:
-    """Head's server creates a library in a parent folder of base while base starts, and then removes it."""
+    """While base starts, head's server creates a library in a folder above base and then removes it."""
     isolated = isolation(tmp_path / "sides", separate=False)
     with isolated.building(HEAD):
         pass
@@ -165,7 +165,7 @@ def test_short_lived_files_above_base_are_found(way: str, tmp_path: Path) -> Non
     }
     ways[way]()
     (place.rmdir if way == "folder" else place.unlink)()
-    for number in range(20_000):  # more events than the kernel's queue can hold
+    for number in range(20_000):  # more events than the kernel's queue holds
         if number % 5_000 == 0:
             isolated.look()
         (tmp_path / "busy").touch()
@@ -231,7 +231,7 @@ def test_a_build_as_root_writes_nowhere_else(target: str, tmp_path: Path) -> Non
 
 @as_root
 def test_build_accounts_reach_programs_in_private_homes(tmp_path: Path) -> None:
-    """Root's toolchains may be in a private home, and gcc uses access(2) to test whether it can run their programs."""
+    """Toolchains may be in root's private home, and gcc calls access(2) before it runs their programs."""
     program = tmp_path / "closed" / "tool"
     program.parent.mkdir(mode=0o700)
     program.write_text("x")
@@ -272,7 +272,7 @@ def _sleeping(seconds: str) -> list[int]:
 @pytest.mark.parametrize("name", ["server.py", "data.db", "lib/part.py"])
 @pytest.mark.parametrize("mode", [0o644, 0o666, 0o664])
 def test_root_checks_files_that_head_could_write(name: str, mode: int, tmp_path: Path) -> None:
-    """Base's server may write to its own files, unless another side's account may write to them too."""
+    """Base's server may write to its own files, unless the account of another side may write to them too."""
     isolated = isolation(tmp_path / "sides", separate=True)
     path = isolated.roots[BASE] / name
     path.chmod(mode)
@@ -286,15 +286,12 @@ def test_root_checks_files_that_head_could_write(name: str, mode: int, tmp_path:
         isolated.require_unchanged()
 
 
-# ---- complete comparisons -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.e2e
 @pytest.mark.needs("cargo", ">=1.85")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("shared", [True, pytest.param(False, marks=as_root)])
 def test_a_slower_head_cannot_pass_by_rewriting_base(shop: Path, *, shared: bool) -> None:
-    """This attack once resulted in the verdict "faster" and exit code 0."""
+    """This attack once yielded the verdict "faster" and exit code 0."""
     slower = SERVER.replace("ROUNDS = 300", "ROUNDS = 900")
     (shop / "server.py").write_text(slower)
     (shop / "cheat.sh").write_text(

@@ -35,7 +35,7 @@ def skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Written:
-    """Return a function that adds a file to a repository, which the scans read instead of tfb's."""
+    """Let the scans read a new repository instead of tfb's. Return a function that adds files to it."""
     root = tmp_path / "repository"
     root.mkdir()
     process.run(["git", "init", "--quiet", str(root)], seconds=20.0)
@@ -50,7 +50,7 @@ def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Written:
 
 
 def program(path: Path, *, prints: object = "", status: int = 0) -> Path:
-    """Create a program that prints a document and exits with a status."""
+    """Create a program that prints ``prints`` and exits with ``status``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = prints if isinstance(prints, str) else json.dumps(prints)
     path.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexit {status}\n", encoding="utf-8")
@@ -94,7 +94,7 @@ class Registry(BaseHTTPRequestHandler):
     advisories: dict[str, Any] | None = None  # None: the registry rejects audit requests
 
     def do_POST(self) -> None:
-        """Send the response of npm's bulk advisory endpoint."""
+        """Send a response like npm's bulk advisory endpoint."""
         self.rfile.read(int(self.headers["Content-Length"]))
         body = json.dumps(self.advisories or {}).encode()
         self.send_response(405 if self.advisories is None else 200)
@@ -109,13 +109,13 @@ class Registry(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Registry]]:
-    """Start the registry, and make npm use it."""
+    """Start the registry and make npm use it."""
     handler = type("OneRegistry", (Registry,), {})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{server.server_port}/")
-        monkeypatch.setenv("npm_config_fetch_retries", "0")  # npm waits ten seconds before a retry
+        monkeypatch.setenv("npm_config_fetch_retries", "0")  # npm would wait ten seconds before each retry
         monkeypatch.setenv("npm_config_update_notifier", "false")
         yield handler
         server.shutdown()

@@ -13,11 +13,11 @@ from harness.errors import ConfigError, Exit
 from harness.plan.requests import Request, prepare_requests
 from harness.verify.response_schemas import SchemaValidator
 
-SECONDS = 40.0  # wall time on a busy machine; the CPU time is limited to two seconds
+SECONDS = 40.0  # wall-clock limit on a busy machine; the CPU time is limited to two seconds
 
 
 def nested(levels: int, keyword: str = "properties") -> dict[str, Any]:
-    """Return a schema that is nested to a given depth."""
+    """Return a schema with the given nesting depth."""
     schema: dict[str, Any] = {}
     for _ in range(levels):
         schema = {keyword: {"a": schema} if keyword == "properties" else schema}
@@ -59,7 +59,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 
 
 def read(folder: Path, schema: Any) -> None:
-    """Read a tfb.toml with a request whose response must match a schema."""
+    """Read a request whose response must match a schema."""
     (folder / "schema.json").write_text(json.dumps(schema))
     request = Request.model_validate({"name": "item", "path": "/", "expect": {"json_schema": "schema.json"}})
     prepare_requests(request, folder, 1, 1)
@@ -144,7 +144,7 @@ def test_memory_of_a_comparison_is_bounded(judge: SchemaValidator) -> None:
 @pytest.mark.parametrize("document", ["[" * 5_000 + "]" * 5_000, "1" * 5_000, '{"a": NaN}', '"\\ud800"', "{", ""])
 def test_documents_that_python_rejects_get_a_result(document: str, judge: SchemaValidator) -> None:
     judge.find_mismatch(b'{"type": "object"}', document.encode())
-    assert judge.find_mismatch(b'{"type": "integer"}', b"1") is None  # the child process is still usable
+    assert judge.find_mismatch(b'{"type": "integer"}', b"1") is None  # the validator's child process is still usable
 
 
 def test_many_answers_share_one_child(judge: SchemaValidator) -> None:
@@ -152,4 +152,4 @@ def test_many_answers_share_one_child(judge: SchemaValidator) -> None:
     judge.find_mismatch(schema, b"{}")
     started_at = time.monotonic()
     assert all(judge.find_mismatch(schema, b'{"id": %d}' % number) is None for number in range(2_000))
-    assert time.monotonic() - started_at < 20  # a new process for each response would take minutes
+    assert time.monotonic() - started_at < 20  # with a new child process for each response, this would take minutes

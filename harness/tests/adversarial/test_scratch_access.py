@@ -39,7 +39,10 @@ def test_a_scratch_folder_is_closed_to_other_accounts(kind: str) -> None:
 
 
 def test_a_shared_folder_is_open_to_servers_alone() -> None:
-    """The folder contains the sides of a comparison. Group membership lets unprivileged servers enter it."""
+    """The folder contains a comparison's sides.
+
+    Servers have no privileges, so they enter it as members of its group.
+    """
     with ownership.make_scratch_folder("gate") as folder, accounts.server_accounts(None).account("one") as server:
         accounts.share_folder(folder)
         (folder / "base").mkdir()

@@ -24,14 +24,14 @@ SHM = Path("/dev/shm")  # noqa: S108 - removing 50,000 folders takes minutes on 
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make an empty folder the default location for temporary files, and return it."""
+    """Make temporary files go to an empty folder and return that folder."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def quick() -> Iterator[Path]:
-    """Yield a folder in memory (/dev/shm) if that is writable, or else on disk."""
+    """Yield a folder in /dev/shm if that is writable, or on disk otherwise."""
     place = SHM if os.access(SHM, os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="tfb-test-", dir=place))
     yield folder
@@ -49,7 +49,7 @@ def scratch(below: Path, mark: str | None = GONE, name: str = "x") -> Path:
 
 
 def nested(folder: Path, depth: int) -> None:
-    """Create nested folders whose path exceeds the maximum length."""
+    """Create nested folders whose full path exceeds PATH_MAX."""
     descriptor = os.open(folder, os.O_RDONLY)
     for _ in range(depth):
         os.mkdir("nested", dir_fd=descriptor)
@@ -62,7 +62,7 @@ def nested(folder: Path, depth: int) -> None:
 
 def bind(path: Path) -> None:
     before = Path.cwd()
-    os.chdir(path.parent)  # to use a short, relative path: a socket's path has at most 107 bytes
+    os.chdir(path.parent)  # makes the socket's path short: the maximum is 107 bytes
     try:
         with socket.socket(socket.AF_UNIX) as made:
             made.bind(path.name)
@@ -71,7 +71,7 @@ def bind(path: Path) -> None:
 
 
 def steps(*each: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Return a function that calls several functions in order."""
+    """Return a function that calls the given functions in order."""
     return lambda path: [step(path) for step in each]
 
 
@@ -100,7 +100,7 @@ def test_trap_in_place_of_the_mark_stops_nobody(temporary: Path, trap: str) -> N
     found = list(leftovers.folder_leftovers())
     assert leftovers.remove_leftovers(found) == ()
     assert time.monotonic() - started_at < 30
-    if trap not in ("huge", "binary"):  # the owner cannot be determined from the other marks
+    if trap not in ("huge", "binary"):  # all other traps count as a missing mark, so the folder is removed
         assert not folder.exists()
     assert Path("/etc/hostname").exists()
 
@@ -219,7 +219,7 @@ def test_root_leaves_the_folders_of_others(temporary: Path, mark: str | None) ->
 
 @ROOT
 def test_root_removes_what_its_servers_owned(temporary: Path) -> None:
-    """PostgreSQL's account owns the folder, and root owns the owner mark in it."""
+    """PostgreSQL's account owns the folder, but root owns the owner mark in the folder."""
     folder = scratch(temporary)
     os.chown(folder, 65534, 65534)
     folder.chmod(0o700)
@@ -231,7 +231,7 @@ def test_root_removes_what_its_servers_owned(temporary: Path) -> None:
 def test_device_is_not_opened(temporary: Path) -> None:
     folder = scratch(temporary, None)
     try:
-        # The owner mark is a device file for the watchdog timer, which opening would start.
+        # The owner mark is the watchdog device. Opening it would start the watchdog timer.
         os.mknod(folder / ownership.OWNER_FILE, stat.S_IFCHR | 0o600, os.makedev(10, 130))
     except OSError:
         pytest.skip("this user may make no devices")

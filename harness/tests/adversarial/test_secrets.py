@@ -33,21 +33,18 @@ NAMES = ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "CI_JOB_TOKEN", "TFB_STATE")
 
 @pytest.fixture(autouse=True)
 def nothing_declared() -> Iterator[None]:
-    """Forget the declared secrets after each test."""
+    """Forget declared secrets after each test."""
     yield
     redaction.forget()
 
 
 @pytest.fixture
 def callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the environment variables from which tfb might leak the caller's tokens."""
+    """Put the caller's tokens in environment variables that tfb could leak."""
     for name in NAMES[:-1]:
         monkeypatch.setenv(name, CALLERS)
     monkeypatch.setenv("HTTPS_PROXY", f"http://user:{CALLERS}@proxy:3128")
     monkeypatch.setenv("https_proxy", "")
-
-
-# ---- redaction -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -132,9 +129,6 @@ def test_logs_with_invalid_utf8_are_redacted(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"\xff\xfe " + VALUE.encode() + b" \x00")
     redaction.redact_file(tmp_path / "log")
     assert (tmp_path / "log").read_bytes() == b"\xff\xfe [TOKEN] \x00"
-
-
-# ---- environments ----------------------------------------------------------------------------------------------------
 
 
 def test_a_client_sees_no_token_of_the_caller(callers: None) -> None:
@@ -239,8 +233,6 @@ def test_an_error_of_compose_shows_no_value(tmp_path: Path) -> None:
         assert "va'l" not in str(error.value) + (tmp_path / "log").read_text()
 
 
-# ---- a complete comparison -------------------------------------------------------------------------------------------
-
 SERVER = """
 use strict;
 use IO::Socket::INET;
@@ -277,7 +269,7 @@ expect = { json = { ok = true } }
 @pytest.mark.e2e
 @pytest.mark.timeout(900)
 def test_a_comparison_hides_secrets_and_keeps_volumes(tmp_path: Path, callers: None) -> None:
-    """The service prints the environment, and sends a token in responses."""
+    """The service prints its environment and sends a token in its responses."""
     volume, folder = unique("acme-data"), tmp_path / "shop"
     folder.mkdir()
     text = f"""
@@ -317,7 +309,7 @@ volumes: {{data: {{name: {volume}}}}}
 
 @pytest.mark.docker
 def test_a_service_cannot_replace_the_client(tmp_path: Path) -> None:
-    """The service's variables affect neither the search path nor the dynamic loader of the docker client."""
+    """Variables of the service change neither the docker client's search path nor its dynamic loader."""
     marker = tmp_path / "ran"
     (tmp_path / "bin").mkdir()
     fake = tmp_path / "bin" / "docker"

@@ -15,7 +15,7 @@ from harness.records import confined
 from harness.tests.doubles.repositories import git, repository
 
 SERVICE = '[service]\n{service}\n[[request]]\nname = "a"\nmethod = "POST"\npath = "/"\n{request}\n'
-KEYS = {  # key: (lines of [service], lines of [[request]])
+KEYS = {  # key -> (lines of [service], lines of [[request]])
     "files": ('start = "x"\nfiles = ["{name}"]', ""),
     "dockerfile": ('dockerfile = "{name}"', ""),
     "compose": ('compose = "{name}"\nservice = "web"', ""),
@@ -67,7 +67,7 @@ def test_no_key_reads_outside_the_repository(
     assert "key\n1" not in message
     if message:
         return
-    # A link in the repository is copied as a link. The target is not copied.
+    # tfb copies a link in the repository as a link, without its target.
     copied = [path for path in place.rglob("*") if path.is_file() and not path.is_symlink()]
     assert not [path for path in copied if path.read_text(errors="replace") == "key\n1\n" and path.name != "tfb.toml"]
     assert key == "files"
@@ -76,7 +76,7 @@ def test_no_key_reads_outside_the_repository(
 
 @pytest.mark.parametrize("link", ["conf", "conf/env"])
 def test_nothing_is_written_through_a_link_of_base(link: str, tmp_path: Path) -> None:
-    """tfb copies a file from the working tree into base, where the file's path is a symbolic link."""
+    """tfb copies a file from the working tree into base. In base, this path is a symbolic link."""
     victim = tmp_path / "victim"
     victim.mkdir()
     shop = repository(tmp_path / "shop", tfb__toml=toml("files", "conf/env"), __gitignore="env\n")
@@ -102,7 +102,7 @@ def test_only_regular_files_are_read(key: str, kind: str, tmp_path: Path) -> Non
         os.mkfifo(shop / "odd")
     elif kind == "folder":
         (shop / "odd").mkdir()
-        if key == "files":  # this key also accepts folders
+        if key == "files":  # only this key accepts folders
             os.mkfifo(shop / "odd" / "fifo")
     elif kind == "device":
         if os.geteuid() != 0:
@@ -202,7 +202,7 @@ def test_a_copied_file_keeps_its_mode(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [".git/config", "sub/../.git/config", "link/config", "one", ".git/hooks/../config"])
 def test_credentials_of_git_are_not_copied(name: str, tmp_path: Path) -> None:
-    """CI checkouts store a token in .git/config, and head's Dockerfile could send it to another host."""
+    """CI checkouts store a token in .git/config. Head's Dockerfile could send that token to another host."""
     shop = repository(tmp_path / "shop", tfb__toml=SERVICE.format(service='start = "x"', request=""), **{"sub/b": ""})
     (shop / "link").symlink_to(".git")
     git(shop, "add", "-A")

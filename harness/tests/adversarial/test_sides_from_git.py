@@ -20,13 +20,13 @@ ALLOW_FILES = ("-c", "protocol.file.allow=always")
 
 
 def names_in(folder: Path) -> set[str]:
-    """Return the files of a side, without the ``.git`` folder that tfb creates in it."""
+    """Return the paths of all files below ``folder``, except those in ``.git``."""
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
     return {name for name in names if not name.startswith(".git/")}
 
 
 def both_sides(shop: Path, place: Path) -> tuple[set[str], set[str], list[str]]:
-    """Copy the commit HEAD and the working tree; return the files of each copy, and all notes."""
+    """Copy HEAD and the working tree. Return the files of each copy, and the notes."""
     notes: list[str] = []
     sides = [copy_side(shop, target, place / str(target), notes) for target in ("HEAD", None)]
     base, head = (names_in(side.root) for side in sides)
@@ -108,12 +108,9 @@ def test_names_that_are_not_utf8_reach_the_verdict(
     assert "uncommitted files" in capsys.readouterr().out
 
 
-# ---- submodules -----------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def parent(tmp_path: Path) -> Path:
-    """Create a service whose submodule ``lib`` has a submodule ``deep``, both checked out."""
+    """Create a service with a submodule ``lib`` that has a submodule ``deep``. Both are checked out."""
     deep, lib = repository(tmp_path / "deep", core="1"), repository(tmp_path / "lib", code="1")
     git(lib, *ALLOW_FILES, "submodule", "add", "-q", str(deep), "deep")
     git(lib, "commit", "-q", "-m", "with deep")
@@ -182,9 +179,6 @@ def test_a_submodule_behind_a_link_is_not_followed(tmp_path: Path) -> None:
     base, head, notes = both_sides(shop, tmp_path / "sides")
     assert base == head == {"tfb.toml"}
     assert any("lib is left out" in note for note in notes)
-
-
-# ---- working trees --------------------------------------------------------------------------------------------------
 
 
 def test_untracked_repositories_are_named(tmp_path: Path) -> None:

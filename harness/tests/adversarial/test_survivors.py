@@ -20,8 +20,8 @@ from harness.tests.host.test_leftovers import dead
 
 ORDINARY = 60570  # a UID without an account
 GONE_SECONDS = 15.0
-LISTED_SECONDS = 4.0  # longer than the three seconds between the guardian's scans for descendants
-# A minimal harness that starts a server as a run does, then waits.
+LISTED_SECONDS = 4.0  # longer than the three seconds between two scans of the guardian
+# A minimal harness that starts a server as a run does, and then waits.
 HARNESS = """
 import sys, time
 from contextlib import ExitStack
@@ -36,7 +36,7 @@ with ExitStack() as stack:
     sys.stdin.readline()
     process.stop_all()
 """
-NOTE = "open(sys.argv[1] + '/' + str(os.getpid()), 'w').close()"  # makes a process record its PID
+NOTE = "open(sys.argv[1] + '/' + str(os.getpid()), 'w').close()"  # Python code that records the PID of its process
 SLEEPER = f"import os, sys, time; {NOTE}; time.sleep(600)"
 WITHOUT_ENVIRONMENT = f"os.execve(sys.executable, [sys.executable, '-c', {SLEEPER!r}, sys.argv[1]], {{}})"
 DAEMON = f"""
@@ -86,14 +86,14 @@ SERVERS = {
 
 @dataclass(kw_only=True)
 class SurvivorScene:
-    """A folder for temporary files, and a folder in which the server's processes record their PIDs."""
+    """The folder for temporary files, and the folder in which a server's processes record their PIDs."""
 
     temporary: Path
     noted: Path
-    user: tuple[str, ...]  # command prefix that starts a program under the account that runs tfb
+    user: tuple[str, ...]  # command prefix that switches to the user that runs tfb
 
     def start(self, name: str) -> "subprocess.Popen[bytes]":
-        """Start the minimal harness with a server, and wait until the server has started."""
+        """Start the minimal harness with a server and wait until the server runs."""
         harness = subprocess.Popen(
             [*self.user, sys.executable, "-c", HARNESS, *SERVERS[name], str(self.noted)],
             env=self.environment(),
@@ -108,11 +108,11 @@ class SurvivorScene:
         return harness
 
     def lives(self) -> bool:
-        """Return whether a server process appears within two seconds, because killed processes may be replaced."""
+        """Return whether a server process exists within two seconds, because a killed process may start another."""
         return wait_until(lambda: bool(self.processes()), 2.0)
 
     def ends(self) -> bool:
-        """Return whether all server processes exit without starting replacements."""
+        """Return whether all server processes exit and start no others."""
         return wait_until(lambda: not self.processes()) and not self.lives()
 
     def environment(self) -> dict[str, str]:
@@ -128,7 +128,7 @@ class SurvivorScene:
         return {pid for pid in pids if alive(pid)}
 
     def clean(self) -> None:
-        """Run ``./tfb clean`` under the account that runs tfb."""
+        """Run ``./tfb clean`` as the user that runs tfb."""
         command = [*self.user, sys.executable, "-m", "harness", "clean", "--leftovers", "--yes"]
         subprocess.run(command, env=self.environment(), check=True, capture_output=True, timeout=120)
 
@@ -163,7 +163,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[SurvivorScene]:
     place.chmod(0o755)
     user: tuple[str, ...] = ()
     if os.geteuid() == 0 and ordinary:
-        rights = "+dac_read_search"  # this Python interpreter may be in a private folder of root
+        rights = "+dac_read_search"  # the Python interpreter may be in a folder that only root can enter
         user = ("setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", f"--inh-caps={rights}")
         user = (*user, f"--ambient-caps={rights}", "--")
     scene = SurvivorScene(temporary=place / "tmp", noted=place / "noted", user=user)
@@ -177,7 +177,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[SurvivorScene]:
 
 
 def kill_both(harness: "subprocess.Popen[bytes]") -> None:
-    """Kill tfb and its guardian. Stop both first, so that neither can react to the other's death."""
+    """Kill tfb and its guardian. Stop both first, so that neither notices that the other was killed."""
     pids = (guardian_of(harness), harness.pid)
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in pids:
@@ -194,7 +194,7 @@ def test_killing_tfb_ends_all_server_processes(name: str, world: SurvivorScene) 
     assert wait_until(lambda: not list(world.temporary.glob("tfb-scratch-*")))
 
 
-# Forks endlessly. Unless the server has its own UID, killing listed processes never catches the newest fork.
+# A server that forks endlessly. Only a separate UID allows tfb to kill all of its processes at once.
 ENDLESS = "hands-on"
 
 
@@ -209,7 +209,7 @@ def test_clean_ends_an_endlessly_forking_process(world: SurvivorScene) -> None:
 
 
 def require_clean_end(name: str, world: SurvivorScene) -> None:
-    """Kill tfb and the guardian, and require that ``./tfb clean`` then kills the server's processes."""
+    """Kill tfb and the guardian. Assert that ``./tfb clean`` then kills the server's processes."""
     harness = world.start(name)
     time.sleep(LISTED_SECONDS)
     kill_both(harness)
@@ -232,7 +232,7 @@ def test_killing_the_guardian_leaves_no_servers(name: str, world: SurvivorScene)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
 def test_another_user_s_list_names_only_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The attacker's folder lists one of root's processes as a leftover. That process must survive."""
+    """The attacker's folder lists a root-owned process as a leftover. This process must survive."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as victim:
         forged = tmp_path / f"{ownership.SCRATCH_PREFIX}guardian-forged"

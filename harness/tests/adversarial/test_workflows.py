@@ -1,4 +1,4 @@
-"""Attack: a pull request hijacks the CI workflow or the action through file names, links or unpinned programs."""
+"""Attack: a pull request takes over the CI workflow or the action by file names, links or unpinned programs."""
 
 import os
 import re
@@ -21,7 +21,7 @@ CONFIG = "frameworks/{}/benchmark_config.json"
 
 
 def scripts(file: Path) -> dict[str, str]:
-    """Return the shell scripts of a workflow: step name -> script."""
+    """Return the shell scripts of a workflow by step name."""
     text = file.read_text(encoding="utf-8")
     found = re.findall(r"- name: (.+)\n(?:(?! *- ).*\n)*?( +)run: \|\n((?:\2  .*\n|\n)+)", text)
     return {name: textwrap.dedent(script) for name, _, script in found}
@@ -80,7 +80,7 @@ def test_the_action_installs_only_locked_packages() -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Create a repository with an implementation, and a branch ``head`` that represents the pull request."""
+    """Create a repository with two implementations, and check out the pull request's branch ``head``."""
     folder = tmp_path / "repository"
     for name in ("harness/judge.py", "tfb", CONFIG.format("Rust/axum"), CONFIG.format("Java/old")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def commit(folder: Path, *names: str) -> None:
 
 
 def step(folder: Path, name: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a workflow step as a CI runner would."""
+    """Run a step of the workflow as a CI runner would."""
     temp = folder.parent / "temp"
     environment = {
         **{key: os.environ[key] for key in ("PATH", "HOME")},
@@ -122,7 +122,7 @@ def step(folder: Path, name: str, **variables: str) -> subprocess.CompletedProce
 
 
 def chosen(folder: Path) -> tuple[list[str], list[str]]:
-    """Run the workflow steps that select folders; return the folders to verify, and those that base also has."""
+    """Run the steps that select folders. Return the folders to verify, and those of them that base has too."""
     first = step(folder, TAKE)
     assert first.returncode == 0, first.stderr
     parted = (folder.parent / "temp" / "env").read_text().strip().partition("=")[2]
@@ -228,7 +228,7 @@ def test_linked_verdict_files_are_not_posted(tmp_path: Path) -> None:
 
 
 def test_the_action_writes_its_verdict_through_no_link(tmp_path: Path) -> None:
-    """The pull request creates links at the paths of verdicts, and the servers print CI commands."""
+    """The pull request puts links where the action writes its verdict. Servers print CI commands."""
     victim, shop, temp = tmp_path / "victim", tmp_path / "shop", tmp_path / "temp"
     for folder in (shop, temp / "tfb" / "bin"):
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Commands that name a broken implementation folder print the folder's error and exit with 2."""
+"""Commands that name a broken implementation folder print the folder's error and exit with status 2."""
 
 import json
 import os
@@ -15,7 +15,7 @@ ENTRY = {"language": "Go", "json_url": "/json", "local": {"run": ["./x"]}}
 
 
 def document(**changes: Any) -> str:
-    """Return a valid configuration with the given changes; None removes a key."""
+    """Return a valid configuration with the given changes. The value None removes a key."""
     entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
     return json.dumps({"framework": "brittle", "tests": [{"default": entry, "raw": entry}]})
 
@@ -54,7 +54,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "utf-16": (write(GOOD.encode("utf-16")), "is not UTF-8 at byte 1; save it as UTF-8"),
     "latin-1": (write(GOOD.replace("Go", "G\u00f6").replace("\\u00f6", "\u00f6").encode("latin-1")), "is not UTF-8"),
     "mark": (write(b"\xef\xbb\xbf" + GOOD.encode()), "starts with a byte order mark: save it as UTF-8 without BOM"),
-    "missing": (lambda _: None, "does not exist; create it (./tfb new creates a folder with one)"),
+    "missing": (lambda _: None, "does not exist; create it, or create a new folder with ./tfb new"),
     "misspelt": (
         lambda path: path.with_name("benchmark-config.json").write_text(GOOD),
         "does not exist; rename benchmark-config.json",
@@ -143,7 +143,7 @@ def test_an_implementation_s_folder_is_not_a_tree(tree: Path, capsys: pytest.Cap
 
 def test_broken_folders_without_a_name_do_not_fail(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "Go" / "bad" / "benchmark_config.json").write_text(document(port="80x"))
-    # A listing reports every broken folder, selected or not.
+    # ``./tfb list`` reports every broken folder, selected or not.
     assert ended(tree, capsys, "list", "sound")[0] == Exit.FAILED
     assert ended(tree, capsys, "run", "sound", "--dry-run") == (Exit.OK, "")
     code, stderr = ended(tree, capsys, "run", "--exclude", "bad", "--dry-run")

@@ -29,7 +29,7 @@ def python(name: str, code: str, *needs: str) -> Stage:
 
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Checked:
-    """Return a function that runs stages with an engine and returns the exit code and the output."""
+    """Return a function that runs stages with a container engine, and returns the exit code and the output."""
     monkeypatch.setenv("TFB_STATE", str(tmp_path / "state"))
     monkeypatch.setattr(requirements, "engine_responds", lambda: True)
 
@@ -94,7 +94,7 @@ def test_unjudged_tests_pass_and_skipped_tests_exit_three(checked: Checked) -> N
     assert "tfb check: not run (rsync is not here): test_spread.py (2 tests); not judged: the CPUs" in output
 
 
-@pytest.mark.e2e  # slow, because the test runs pytest twice
+@pytest.mark.e2e  # slow, because pytest runs twice
 def test_failed_tests_of_real_servers_run_again(tmp_path: Path, checked: Checked) -> None:
     (tmp_path / "test_it.py").write_text(
         "from pathlib import Path\n"
@@ -166,5 +166,5 @@ def test_only_the_named_stages_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "check", lambda planned, *_, **__: ran.extend(each.name for each in planned))
     check.command(only=("lint", "types"))
     assert ran == ["lint", "types"]
-    with pytest.raises(UsageError, match="no stage 'lnt'; did you mean lint"):
+    with pytest.raises(UsageError, match="unknown stage 'lnt'; did you mean lint"):
         check.command(only=("lnt",))

@@ -1,4 +1,4 @@
-"""A clone works with any git configuration, and the package metadata is complete."""
+"""A clone works with any git configuration, and its package metadata is complete."""
 
 import subprocess
 import tomllib
@@ -8,7 +8,7 @@ from harness.paths import REPOSITORY
 
 
 def test_files_keep_their_line_ends_with_autocrlf(tmp_path: Path) -> None:
-    # The second file has no extension, and the third one is a script for a container.
+    # .gitattributes must also cover files without an extension, and scripts that run in containers.
     names = ["tfb", ".ci/run", "docker/start-postgres", "requirements.lock", "toolset/database/schema.sql"]
     git = ["git", "-c", "safe.directory=*", "-c", "core.autocrlf=true", "-C", str(REPOSITORY)]
     subprocess.run([*git, "checkout-index", "-f", f"--prefix={tmp_path}/", *names], check=True)

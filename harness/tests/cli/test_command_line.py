@@ -1,4 +1,4 @@
-"""Verbs, TechEmpower's flags, and errors of the command line."""
+"""Command-line verbs, TechEmpower's flags, and usage errors."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ from harness.tests.doubles import records
 
 
 def understood(text: str) -> Settings:
-    """Return the settings of a command line, with fixed values for settings that differ between calls."""
+    """Return the settings of a command line, with fixed values for those that differ between calls."""
     words = text.split()
     settings = resolve_settings(parse_recorded(words))
     return replace(settings, command=(), seed=settings.seed if "--seed" in words else 0, results_name="")
@@ -65,7 +65,7 @@ def test_flags_override_single_values_of_the_profile() -> None:
 @pytest.mark.needs_extra("orders")
 def test_levels_times_and_goals_are_parsed() -> None:
     levels = understood("run --concurrency-levels 16 8:8:24 --query-levels 1 20").profile.levels
-    assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))  # duplicate levels are removed
+    assert (levels.concurrency, levels.query) == ((16, 8, 24), (1, 20))  # duplicates are removed
     for text, seconds in (("90s", 90), ("90", 90), ("10m", 600), ("1h30m", 5400)):
         assert understood(f"run --time {text}").profile.interleaved.time_seconds == seconds
     assert understood("run --profile latency --latency-goal p99.9=500us").profile.open_loop.goal.seconds == 5e-4
@@ -93,15 +93,15 @@ def test_defaults_are_to_ask_and_a_random_seed() -> None:
         ("run --duration 0", "--duration"),
         ("run --query-levels 5:1", "'5:1' is neither a whole number above 0 nor a sequence start:step:end"),
         ("run --query-levels 9:1:5", "9:1:5: give 1 to 1000 levels"),
-        ("run --query-levels 1:1:5000", "give 1 to 1000 levels, none above"),
-        ("run --latency-goal p99=10ms", "profile quick does not search for a capacity"),
+        ("run --query-levels 1:1:5000", "give 1 to 1000 levels, each at most"),
+        ("run --latency-goal p99=10ms", "profile quick does not search for the server's capacity"),
         ("run --profile latency --latency-goal fast", "'fast' is not a goal such as p99=10ms"),
         ("run --frameworks /no/such/folder", "--frameworks: /no/such/folder is not a folder"),
-        ("run --hosts three --server-host a", "--hosts names all machines"),
+        ("run --hosts three --server-host a", "--hosts already defines all machines"),
         ("verify --seed 1", "Unknown option: --seed"),
         ("run --test express", "remove --test: write `./tfb run NAME`"),
-        ("--mode verify --resume", "--resume works with --mode benchmark only"),
-        ("--test express --format junit", "--format works with --mode verify only"),
+        ("--mode verify --resume", "--resume works only with --mode benchmark"),
+        ("--test express --format junit", "--format works only with --mode verify"),
         ("run --concurrency-levels 1:1:10000000000", "is neither a whole number"),
         *(
             (f"run --cpuset-cpus {text}", f"--cpuset-cpus: '{text}' is not a CPU list such as 0-3,8")
@@ -127,7 +127,7 @@ def test_wrong_arguments_are_usage_errors(text: str, message: str, capsys: pytes
 
 @pytest.fixture
 def frameworks(tmp_path: Path) -> Path:
-    """Create a tree of three implementations."""
+    """Create a tree with three implementations."""
     entries: list[tuple[str, str, list[str]]] = [
         ("Java", "resteasy", ["core"]),
         ("JavaScript", "express", ["core"]),
@@ -280,7 +280,7 @@ def test_a_dry_run_prints_json_on_request(capsys: pytest.CaptureFixture[str]) ->
     assert [(cell["implementation"], cell["test_type"]) for cell in plan["cells"]] == [("express", "json")]
     assert cli.main(words) == Exit.OK
     output = capsys.readouterr()
-    assert ", 1 process of each, " in output.out
+    assert ", 1 process per implementation, " in output.out
     assert "! " not in output.err
     assert cli.main(["run", "express", "--time", "12", "--dry-run"]) == Exit.OK
     assert (

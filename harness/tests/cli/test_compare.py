@@ -1,4 +1,4 @@
-"""``./tfb compare`` and ``./tfb report`` on recorded runs: output and exit codes."""
+"""Output and exit codes of ``./tfb compare`` and ``./tfb report`` for recorded runs."""
 
 import json
 import random
@@ -18,7 +18,7 @@ SPEEDS = {"fast": 2000.0, "slow": 1000.0}
 
 
 def write(results: Path, run_id: str, seed: int, speeds: dict[str, float], noise: float = 0.002) -> None:
-    """Store a run with six processes per implementation and three rounds; ``noise`` is relative."""
+    """Store a run with six processes per implementation and three rounds. ``noise`` is a relative deviation."""
     draw = random.Random(seed)
     trials = [
         made.trial(name, process, speed * (1 + draw.gauss(0, noise)), round=number)
@@ -41,7 +41,7 @@ def test_a_slower_run_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert first == "20260102-b over 20260101-a, 2 cells: slower in 1, same within 5 % in 1"
     (row,) = [line.split() for line in others if line.split()[:1] == ["slower"]]
     assert row[1:4] == ["json", "c64", "slow"]
-    assert row[4].startswith("2.0")  # the ratio of CPU times per request
+    assert row[4].startswith("2.0")  # the ratio of CPU time per request
     assert not [line for line in others if "fast" in line]
 
 
@@ -106,13 +106,13 @@ def test_split_separates_implementations_from_their_copies() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "takes either two runs"),
-        ("one", "takes either two runs"),
-        ("one two --base HEAD --test express", "takes either two runs"),
-        ("--copy --base HEAD --test express", "takes either two runs"),
+        ("", "exactly one of these: two runs"),
+        ("one", "exactly one of these: two runs"),
+        ("one two --base HEAD --test express", "exactly one of these: two runs"),
+        ("--copy --base HEAD --test express", "exactly one of these: two runs"),
         ("--copy", "--copy takes a single implementation"),
-        ("--copy --test express --part 1/2", "--part: --base and --copy compare two sides within one run"),
-        ("--base HEAD --test express --part 1/2", "--part: --base and --copy compare two sides within one run"),
+        ("--copy --test express --part 1/2", "--part: --base and --copy measure both versions in the same run"),
+        ("--base HEAD --test express --part 1/2", "--part: --base and --copy measure both versions in the same run"),
         pytest.param(
             "--base no-such-commit", "'no-such-commit' is not a commit", marks=pytest.mark.needs_extra("gate")
         ),
@@ -149,7 +149,7 @@ def test_a_run_is_compared_with_a_published_round(tmp_path: Path, capsys: pytest
     text = capsys.readouterr().out
     assert "Round 99" in text
     assert "json: 0 of 1 pairs in the same order" in text
-    assert ClosedLoop(connections=64).label not in text  # the two runs have different loads, so no load is named
+    assert ClosedLoop(connections=64).label not in text  # the loads of the two runs differ, so the report names none
 
 
 @pytest.mark.parametrize("flags", [("--base", "HEAD"), ("--copy",)])

@@ -1,4 +1,4 @@
-"""The documentation's links and commands are valid, and terms follow the glossary."""
+"""The documentation has valid links and commands, and its terms follow the glossary."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,8 +20,8 @@ PAGES = sorted(
     for pattern in ("*.md", "docs/**/*.md", "results/*.md")
     for path in REPOSITORY.glob(pattern)
 )
-MOST_OF_A_PAGE, MOST_OF_ALL = 3_500, 24_000  # maximum number of words per page and on all pages
-# Environment variables that tfb sets and reads itself, for example for docker/compose.yaml.
+MOST_OF_A_PAGE, MOST_OF_ALL = 3_500, 24_000  # maximum words per page and in total
+# Environment variables that tfb sets for itself, for example for docker/compose.yaml.
 INTERNAL = (
     r"TFB_(CALLER|CHECK|CHILD|CONSENTED|CONTAINER|DATABASE|LOADGEN|METER|NOFILE|"
     r"OWNER|RUN|SERVER|SKIPPED|TEST|VALUE|WEBSOCKET|WRK)"
@@ -30,14 +30,14 @@ READMES = sorted({(one.folder / "README.md").relative_to(REPOSITORY).as_posix() 
 
 
 def test_pages_stay_short() -> None:
-    written = [page for page in PAGES if not page.startswith("docs/reference/")]  # those pages are generated
+    written = [page for page in PAGES if not page.startswith("docs/reference/")]  # reference pages are generated
     words = {page: len((REPOSITORY / page).read_text(encoding="utf-8").split()) for page in written}
     assert {page: count for page, count in words.items() if count > MOST_OF_A_PAGE} == {}
     assert sum(words.values()) <= MOST_OF_ALL
 
 
 def headings(page: Path) -> set[str]:
-    """Return the anchors that GitHub creates for the headings of a page."""
+    """Return the anchors that GitHub creates for a page's headings."""
     matches = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in matches}
 
@@ -46,7 +46,7 @@ def headings(page: Path) -> set[str]:
 def test_links_of_pages_have_targets(page: str) -> None:
     path = REPOSITORY / page
     links = re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", path.read_text(encoding="utf-8"))
-    hosted = ("https://", "../../actions/")  # the second prefix refers to a GitHub page of the repository
+    hosted = ("https://", "../../actions/")  # the second prefix is a page of the repository on GitHub
     local = [(path.parent / link if link else path, anchor) for link, anchor in links if not link.startswith(hosted)]
     assert [target for target, _ in local if not target.exists()] == []
     named = [(target, anchor) for target, anchor in local if anchor and target.suffix == ".md"]
@@ -54,7 +54,7 @@ def test_links_of_pages_have_targets(page: str) -> None:
 
 
 def command_of(verb: Sequence[str]) -> App:
-    """Return the parser of a verb such as ``claims run``, or the parser of TechEmpower's flags without a verb."""
+    """Return the parser of a verb such as ``claims run``, or of TechEmpower's flags if there is no verb."""
     app = application()
     for name in verb:
         app = app[name]
@@ -67,7 +67,10 @@ def flags_of(verb: Sequence[str]) -> set[str]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """Yield the arguments of each ``./tfb`` command on a page, up to a comment or the end of the line."""
+    """Yield the arguments of each ``./tfb`` command on a page.
+
+    A command ends at a comment or at the end of its line.
+    """
     for matches in re.finditer(r"(?<![\w/])\./tfb\b([^`\n#|>;)]*)", text):
         yield matches[1].replace("[", " ").replace("]", " ").split()
 
@@ -110,7 +113,7 @@ def test_method_page_has_every_validity_check() -> None:
 
 
 def source_text() -> str:
-    """Return the product's source code, with adjacent string literals joined."""
+    """Return the product's source code with adjacent string literals joined."""
     sources = [
         REPOSITORY / "tfb",
         *(REPOSITORY / "harness").glob("[!t]*/**/*.py"),
@@ -127,8 +130,6 @@ def test_messages_of_the_troubleshooting_page_exist() -> None:
     text = source_text()
     assert [message for message in messages if message not in text and message not in CHECKS] == []
 
-
-# ---- terms -----------------------------------------------------------------------------------------------------------
 
 INSTEAD = {  # pattern -> term to use instead
     r"\bin turns?\b|\bturns\b|\blaps?\b": "rounds, in alternation",
@@ -148,7 +149,7 @@ INSTEAD = {  # pattern -> term to use instead
 
 
 def objections(text: str) -> list[str]:
-    """Return the lines that contain a wrong term, each with the correct term."""
+    """Return each line that contains a wrong term, together with the correct term."""
     lines = text.splitlines()
     return [
         f"{number}: {matches[0]!r}: write {instead}"
@@ -158,7 +159,7 @@ def objections(text: str) -> list[str]:
     ]
 
 
-TEXTS = [page for page in PAGES if page != "CHANGELOG.md"]  # the changelog names features that have been removed
+TEXTS = [page for page in PAGES if page != "CHANGELOG.md"]  # the changelog names removed features
 TEXTS += [path.relative_to(REPOSITORY).as_posix() for path in sorted(PROFILES.glob("*.toml"))]
 
 

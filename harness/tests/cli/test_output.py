@@ -1,4 +1,4 @@
-"""Every verb reports a full disk or a closed pipe as an error with an exit code."""
+"""If the disk is full or the output pipe is closed, every verb prints an error and exits with a documented code."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ def test_a_file_is_replaced_atomically(tmp_path: Path) -> None:
 @pytest.mark.skipif(not FULL.is_char_device(), reason="not judged: this system has no full device")
 def test_a_device_is_not_replaced(tmp_path: Path) -> None:
     device = tmp_path / "full"
-    device.symlink_to(FULL)  # a link, because a bug in tfb could replace the real device
+    device.symlink_to(FULL)  # protects the real device if tfb wrongly replaces the file
     with pytest.raises(EnvironmentLacksError, match="full: No space left on device"):
         write_file(device, "x")
     assert device.is_symlink()

@@ -1,4 +1,4 @@
-"""On a terminal, a run asks at most one question, before the progress display appears."""
+"""On a terminal, a run asks at most one question, and asks it before the progress display appears."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ from harness.paths import REPOSITORY
 from harness.tests.scene import script
 
 ROOT_QUESTION = "build implementations as root"
-DRAWN = "\x1b["  # starts every control sequence that the progress display prints
+DRAWN = "\x1b["  # every control sequence of the progress display begins with this
 PACKAGES = sysconfig.get_path("purelib")
 NONE: Mapping[str, str] = {}
 
@@ -46,13 +46,13 @@ class Terminal:
         os.close(slave)
 
     def read_until(self, complete: Callable[[str], bool], seconds: float = 60) -> str:
-        """Read until the new output satisfies ``complete``, the program exits or time is up; return the new output."""
+        """Return the new output as soon as it satisfies ``complete``, the program exits, or ``seconds`` have passed."""
         started_at, until = len(self.text), time.monotonic() + seconds
         while not complete(self.text[started_at:]) and time.monotonic() < until:
             if select.select([self._master], [], [], 0.2)[0]:
                 try:
                     self.text += os.read(self._master, 1 << 16).decode(errors="replace")
-                except OSError:  # raised after the last process has exited
+                except OSError:  # Linux raises EIO once the last process has exited
                     break
         return self.text[started_at:]
 
@@ -82,7 +82,7 @@ def clone(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def started(clone: Path) -> Iterator[Callable[..., Terminal]]:
-    """Yield a function that starts ``./tfb`` in a fresh clone. Kill all remaining processes after the test."""
+    """Yield a function that starts ``./tfb`` in a fresh clone. Kill any remaining processes after the test."""
     running: list[Terminal] = []
 
     def start(*words: str, program: str = "", more: Mapping[str, str] = NONE, columns: int = 80) -> Terminal:
@@ -103,7 +103,7 @@ LOCAL = ("run", "--runtime", "local")
 def test_root_is_asked_before_the_progress_display(
     mode: tuple[str, ...], started: Callable[..., Terminal], tmp_path: Path
 ) -> None:
-    """Without the compose plugin, tfb does not use Docker but the local runtime, and must still ask about root."""
+    """Without the compose plugin, tfb falls back to the local runtime, which also must ask before it builds as root."""
     script(tmp_path / "docker", '[ "$1" = version ] && echo 29.0')
     terminal = started(*mode, more={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     question = terminal.read_until(lambda text: "[y/N] " in text)
@@ -122,7 +122,7 @@ def test_root_is_asked_before_the_progress_display(
 def test_the_launcher_asks_before_installing_venv(
     answer: str, clone: Path, tmp_path: Path, started: Callable[..., Terminal]
 ) -> None:
-    """Python lacks ensurepip and the fake apt-get does not install it, so the command fails after the question."""
+    """Python lacks ensurepip. The fake apt-get does not install it, so the command fails even after "y"."""
     programs = tmp_path / "bin"
     fails = 'case "$*" in *ensurepip* | *venv*) exit 1 ;; esac'
     script(programs / "python", f'{fails}; exec {sys.executable} "$@"')
@@ -153,8 +153,8 @@ def test_tables_fit_the_terminal_and_keep_the_ratio(columns: int, started: Calla
     first_table = lines.index(header)
     assert [number for number, line in enumerate(lines) if line.startswith("! ")][
         -1
-    ] < first_table  # caveats come first
-    assert any(line.startswith("Overall: vertx-web needs") for line in lines[-15:])  # the result comes last
+    ] < first_table  # caveats precede the tables
+    assert any(line.startswith("Overall: vertx-web needs") for line in lines[-15:])  # below the tables
 
 
 def test_no_color_is_respected_and_the_list_fits(started: Callable[..., Terminal]) -> None:

@@ -1,4 +1,4 @@
-"""Messages during a run: the command that resumes it, other active runs, and verdicts."""
+"""Messages during a run: how to resume it, other active runs, and verdicts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_resume_skips_unreadable_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [12.0, 120.0])
 def test_a_run_prints_every_verdict(seconds: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The status and the exit code must agree with the printed verdicts."""
+    """The run's status and the exit code must agree with the printed verdicts."""
     profile = profiles.load_profile("quick")
     limit = profile.interleaved.model_copy(update={"time_seconds": seconds})
     once = profile.processes.model_copy(update={"minimum": 1, "maximum": 1})

@@ -1,4 +1,4 @@
-"""Fixtures: generated runs for the dashboard's tests."""
+"""Generated runs for the dashboard's tests."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ from harness.tests.doubles import sample_data
 
 @pytest.fixture(scope="session")
 def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a results folder with valid, hostile and invalid runs; tests must not change it."""
+    """Return a results folder with valid, hostile and invalid runs. Tests must not change it."""
     results = tmp_path_factory.mktemp("results")
     sample_data.small(results)
     sample_data.second(results)
@@ -20,7 +20,7 @@ def sample_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def results(sample_results: Path, tmp_path: Path) -> Path:
-    """Return a results folder with a valid run, which the test may damage."""
+    """Return a results folder with a valid run. The test may change it."""
     folder = tmp_path / "results"
     shutil.copytree(sample_results / "20250615-small", folder / "run")
     return folder

@@ -1,4 +1,4 @@
-"""Tests for building the page, with and without Node.js."""
+"""Builds of the dashboard page, with and without Node.js."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from harness.paths import DOCKER
 
 @pytest.fixture
 def web(tmp_path: Path) -> Path:
-    """Return a folder with a page's source files."""
+    """Return a folder with the source files of a page."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "main.tsx").write_text("1")
     (tmp_path / "package-lock.json").write_text("{}")
@@ -51,7 +51,7 @@ def test_page_is_rebuilt_when_sources_or_lock_change(
     (web / "package-lock.json").write_text("{ }")
     os.utime(web / "package-lock.json", (time.time() + 60, time.time() + 60))
     assert "npm ci --no-fund --no-audit" in built()
-    assert capsys.readouterr().out == ""  # the message names the page
+    assert capsys.readouterr().out == ""  # builds print to stderr only
 
 
 def test_failed_build_leaves_no_stamp(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:

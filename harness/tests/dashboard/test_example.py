@@ -39,7 +39,7 @@ def test_example_ranks_like_its_run(run: DashboardRun, tmp_path: Path) -> None:
     (tmp_path / "whole" / "ranking.json").unlink()
     whole = DashboardRun(tmp_path / "whole").ranking()
     assert count_checks(whole) > 0
-    assert count_checks(published.ranking()) == 0  # the copy omits passed checks, so the number of checks is unknown
+    assert count_checks(published.ranking()) == 0  # the copy omits passed checks, so their number is unknown
     assert published.ranking().test_types.keys() == whole.test_types.keys()
     for kind, tables in whole.test_types.items():
         uncounted = [row.model_copy(update={"checks": 0}) for row in tables.headline.rows]

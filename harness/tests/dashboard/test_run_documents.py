@@ -1,4 +1,4 @@
-"""Tests for documents about runs; unreadable files become problems."""
+"""Tests for the dashboard's documents about runs. Unreadable files are listed as problems."""
 
 import json
 import os
@@ -83,7 +83,7 @@ def test_run_in_preparation_reports_its_stage(results: Path) -> None:
         (None, "complete", []),
         ('{"run_id": 7}', "complete", ["ranking.json"]),
         ('{"run_id": "run", "reference": null, "scoring_version": 3}', "complete", []),
-        ('{"run_id": "run", "reference": null}', "running", []),  # a file left behind by an interrupted run
+        ('{"run_id": "run", "reference": null}', "running", []),  # left behind by an interrupted run
     ],
 )
 def test_trials_are_ranked_without_a_current_ranking(
@@ -148,7 +148,7 @@ def test_time_like_name_is_replaced_by_a_title(sample_results: Path) -> None:
 
 @pytest.fixture
 def running(results: Path) -> Path:
-    """Return a run in progress. Its last ten trials are in ``rest.jsonl`` until the test appends them."""
+    """Return a run in progress. Its last ten trials stay in ``rest.jsonl`` until the test appends them."""
     folder = results / "run"
     path = folder / "run.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "running"}))
@@ -184,7 +184,7 @@ def test_silent_run_is_reported(running: Path) -> None:
 def test_ratios_refer_to_the_requested_baseline(sample_results: Path) -> None:
     usual, rebased = (DashboardRun(sample_results / SMALL, baseline=name).document() for name in ("", "es4x"))
     assert (usual.ranking.reference, rebased.ranking.reference) == ("vertx-web", "es4x")
-    assert rebased.run.reference == "vertx-web"  # the page offers to restore the run's baseline
+    assert rebased.run.reference == "vertx-web"  # the page offers to return to this baseline
     rows = {row.implementation: row for row in rebased.ranking.test_types["json"].headline.rows}
     ratio = rows["express"].throughput and rows["express"].throughput.to_reference
     assert ratio is not None

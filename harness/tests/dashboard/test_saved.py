@@ -1,4 +1,4 @@
-"""Tests for the offline page: a single small file without executable data."""
+"""Tests for the offline page: one small file without executable data."""
 
 import base64
 import gzip
@@ -16,7 +16,7 @@ from harness.tests.doubles import invented
 
 @pytest.fixture
 def web(tmp_path: Path) -> Path:
-    """Return the files of a built page that contain text which could end a script element."""
+    """Return a built page whose script contains text that could end a script element."""
     (tmp_path / "web" / "assets").mkdir(parents=True)
     (tmp_path / "web" / "assets" / "index-1.js").write_text("const a = '</script><!--';")
     (tmp_path / "web" / "assets" / "style-1.css").write_text("p { color: red }")
@@ -25,17 +25,17 @@ def web(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def collected(sample_results: Path) -> Embedded:
-    """Return the documents of a valid run. All tests share them, because collecting them ranks the run again."""
+    """Return the documents of a valid run. Tests share them, because collecting documents ranks the run again."""
     return saved.collect_documents(DashboardRun(sample_results / "20250615-small"))
 
 
 def unpacked(text: str) -> Embedded:
-    """Return the documents embedded in a run's page."""
+    """Return the documents embedded in a saved page."""
     return Embedded.model_validate_json(plain(text))
 
 
 def plain(text: str) -> bytes:
-    """Return the decompressed JSON data embedded in a page."""
+    """Return the decompressed JSON embedded in a saved page."""
     match = re.search(r'id="run-data">([A-Za-z0-9+/=]+)</script>', text)
     assert match
     return gzip.decompress(base64.b64decode(match[1]))

@@ -1,4 +1,4 @@
-"""Tests for the server, which only allows reading results/."""
+"""Tests for the dashboard's server, which provides read-only access to results/."""
 
 import json
 import threading
@@ -50,7 +50,7 @@ def test_a_baseline_has_documents_of_its_own(client: TestClient) -> None:
     scores = client.get(f"{RUN}/overall?test_type=db&test_type=json&baseline=es4x").json()["scores"]
     assert next(each for each in scores if each["implementation"] == "es4x")["ratios"] == {"db": 1.0, "json": 1.0}
     lead = next(each for each in client.get("/api/runs").json()["runs"] if each["run_id"] == "20250615-small")["lead"]
-    assert "as many requests as vertx-web" in lead  # the list of runs shows the sentence about the run's own baseline
+    assert "as many requests as vertx-web" in lead  # in the list of runs, ratios refer to each run's own baseline
 
 
 def test_every_document_is_what_its_model_says(client: TestClient) -> None:

@@ -1,1 +1,1 @@
-"""Test doubles: a reference server that meets all requirements, and rogues that each violate a requirement."""
+"""Test doubles: a reference server that meets all requirements, and rogues that each violate one of them."""

@@ -1,6 +1,7 @@
-"""Runs the reference server with typical mistakes: ``python -m harness.tests.doubles.contributed``.
+"""Runs the reference server with contributors' typical mistakes.
 
-Flags select the mistakes. Environment variables provide the server's address and the database.
+Start it with ``python -m harness.tests.doubles.contributed``. Flags select the mistakes. Environment variables set the
+server's address and the database.
 """
 
 import argparse
@@ -18,19 +19,19 @@ from harness.runtime import DatabaseAddress
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.reference import ReferenceServer
 
-BUSY_REQUESTS = 80  # a connection with more requests is under load; verification sends about 50 per connection
-PANIC_CONNECTIONS = 4  # busy connections needed to provoke a panic
+BUSY_REQUESTS = 80  # more requests than verification sends on one connection (about 50)
+PANIC_CONNECTIONS = 4  # number of busy connections that triggers a panic
 
 
 class ContributedServer(ReferenceServer):
-    """The reference server with typical mistakes of contributors."""
+    """The reference server with contributors' typical mistakes."""
 
-    nameless = False  # sends no Server header
-    panics = False  # sometimes panics under load
-    fails = False  # logs an error and responds to plaintext with status 500
-    late = False  # connects to the database for each request, and responds with 503 if the connection fails
+    nameless = False  # omit the Server header
+    panics = False  # panic now and then under load
+    fails = False  # log an error and respond to plaintext with status 500
+    late = False  # connect to the database for each request; respond with 503 if the connection fails
     answered = 0
-    busy: ClassVar[set[int]] = set()  # numbers of busy connections
+    busy: ClassVar[set[int]] = set()  # numbers of the busy connections
 
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
         fields = super().headers(reply)
@@ -42,7 +43,7 @@ class ContributedServer(ReferenceServer):
             self.busy.add(session.number)
         if self.panics and len(self.busy) >= PANIC_CONNECTIONS and session.number in self.busy:
             print(f"panic in handler {self.answered}: index out of range", file=sys.stderr)
-            raise ValueError("index out of range")  # closes the connection
+            raise ValueError("index out of range")  # makes the base class close the connection
         if self.fails and request.path == "/plaintext":
             print(f"12:00 ERROR request {self.answered}: out of frobs", file=sys.stderr, flush=True)
             return Reply(status=500, body=b"sorry")
@@ -53,7 +54,7 @@ class ContributedServer(ReferenceServer):
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection]:
-        """Yield a connection from the pool, or a new connection if ``late`` is set."""
+        """Yield a connection from the pool, or a new one if ``late`` is set."""
         if not self.late:
             with super().connection() as connection:
                 yield connection
@@ -63,7 +64,7 @@ class ContributedServer(ReferenceServer):
 
 
 def database(environment: Mapping[str, str], fixed: Mapping[str, str]) -> DatabaseAddress:
-    """Return the database address from environment variables; ``fixed`` overrides them, like hard-coded values."""
+    """Return the database address from environment variables. ``fixed`` imitates hard-coded values."""
     values = {**environment, **fixed}
     return DatabaseAddress(
         host=values["DBHOST"],

@@ -1,6 +1,7 @@
-"""Runs a misbehaving server for json and plaintext: ``python -m harness.tests.doubles.fake --behaviour NAME``.
+"""Runs a server for json and plaintext with one deliberate fault.
 
-The server is the reference server without a database, plus one deliberate fault. HOST and PORT set its address.
+Start it with ``python -m harness.tests.doubles.fake --behaviour NAME``. It is the reference server without a database.
+HOST and PORT set its address.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from types import FrameType
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.reference import ReferenceServer
 
-VERIFICATION_REQUESTS = 5_000  # more requests than verification sends, so only a load exceeds this number
+VERIFICATION_REQUESTS = 5_000  # verification sends fewer requests, so only a load reaches this number
 SLOW_SECONDS = 0.02
 LOCK, LOCKED_SECONDS = threading.Lock(), 0.001
 FLOOD_LINES = 50_000
@@ -29,7 +30,7 @@ FLOOD = b"x" * (8 << 20)
 
 
 class FakeServer(ReferenceServer):
-    """The reference server with a fault: ``trouble`` gets each request's number and may return a wrong reply."""
+    """A faulty reference server. ``trouble`` gets the number of each request and may return a wrong reply."""
 
     def __init__(self, host: str, port: int, trouble: Callable[[int], Reply | None]) -> None:
         super().__init__()
@@ -38,7 +39,7 @@ class FakeServer(ReferenceServer):
         self._served = 0
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
-        self._served += 1  # not thread-safe, but need not be exact
+        self._served += 1  # not thread-safe, but an approximate count is enough
         return self._trouble(self._served) or super().reply(session, request)
 
 
@@ -57,7 +58,7 @@ def _ignore_sigterm() -> None:
 
 
 def _leave_a_daemon() -> None:
-    """Start a grandchild in a new session. It ignores SIGTERM and outlives its parent."""
+    """Start a process in a new session that ignores SIGTERM and outlives its parent."""
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     subprocess.Popen([sys.executable, "-c", f"import os\nif os.fork() == 0:\n  {code}"], start_new_session=True).wait()
 
@@ -107,9 +108,9 @@ def _die_in_verification(number: int) -> None:
 OK = b"HTTP/1.1 200 OK\r\nServer: x\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: application/json\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 BLOCK = b"x" * 65536
-LARGE = 1_000_000  # bytes; just below the size limit for responses
-# A Brotli stream (RFC 7932) that announces 512 meta-blocks of maximum size but is truncated in the first block. A
-# decoder allocates 16 MiB before it decodes the first byte.
+LARGE = 1_000_000  # bytes, just below the size limit for responses
+# A Brotli stream (RFC 7932) of 512 meta-blocks that declare the maximum size. It ends within the first block. A decoder
+# allocates 16 MiB before it decodes the first byte.
 BROTLI = bytes([0x0F]) + bytes([0xFC, 0xFF, 0xFF, 0x07]) * 512
 ESCAPE = b"\x1b]0;owned\x07\x1b[2J\x1b[31m"
 Send = Callable[[bytes], None]
@@ -177,7 +178,7 @@ def _serve(connection: socket.socket, name: str) -> None:
 
 
 def _hostile(name: str) -> None:
-    """Respond to all requests with hostile bytes that would exhaust a client without limits."""
+    """Send hostile bytes in response to every request. They would exhaust a client that sets no limits."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if name in LOGS:
         LOGS[name]()
@@ -196,7 +197,7 @@ STARTS: Mapping[str, Callable[[], None]] = {
     "prints-a-lot": _flood,
     **{name: partial(_hostile, name) for name in (*RESPONSES, *LOGS, "resets")},
 }
-# Faults that occur during requests. Each function receives the request's number, and may return a wrong reply.
+# Faults in responses. Each function gets the request's number, and may return a wrong reply.
 TROUBLES: Mapping[str, Callable[[int], Reply | None]] = {
     "answers-slowly": _slow,
     "sleeps-in-a-lock": _sleep_in_lock,

@@ -1,4 +1,4 @@
-"""Runs the real workflow with in-memory fakes, and writes real records."""
+"""Runs the real workflow with in-memory fakes and writes real records."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ URLS = {
     "query": "/query?queries=",
     "update": "/update?queries=",
     "order": "/orders",
-}  # for all other test types, the path is the test type's name
+}  # any other test type's path is its name
 
 
 @dataclass
 class SilentDisplay(Display):
-    """A progress display that prints nothing and records the lines."""
+    """A progress display that collects lines instead of printing them."""
 
     lines: list[str] = field(default_factory=list)
     closed: bool = False
@@ -49,7 +49,7 @@ class SilentDisplay(Display):
 
 @dataclass
 class FakeRun:
-    """A run of fake implementations. ``run`` executes the real workflow, which writes records to ``folder``."""
+    """A run of fake implementations. ``run`` executes the real workflow, which writes its records to ``folder``."""
 
     folder: Path
     servers: Mapping[str, Behaviour]
@@ -70,7 +70,7 @@ class FakeRun:
         self.witness = FakeGenerator(name="wrk")
 
     def run(self) -> RunOutcome:
-        """Execute the workflow."""
+        """Execute the workflow and return its outcome."""
         self.write_folders()
         progress = ProgressTracker(self.display, clock=self.world.clock)
         return workflow.benchmark(self.settings(), progress, dependencies=self.dependencies())
@@ -109,7 +109,7 @@ class FakeRun:
         return self.runtime
 
     def records(self) -> RunRecords:
-        """Read the records of the latest run."""
+        """Read the latest run's records."""
         return store.read_run(list_runs(self.folder / "results")[-1], with_series=True)
 
     def write_folders(self) -> None:

@@ -1,4 +1,4 @@
-"""An in-memory runtime, databases and load generators that use the fake world's clock."""
+"""An in-memory runtime, databases and load generators that share the fake world's clock."""
 
 import json
 import math
@@ -22,7 +22,7 @@ from harness.verify.checks.evidence import RequestCounts
 
 ARRIVALS = 7.4  # arrivals per second at factor 1
 GOAL_SECONDS = 0.010
-RUNS: list[LoadRun] = []  # all loads so far; a fake generator's command line contains an index into this list
+RUNS: list[LoadRun] = []  # all loads; a fake generator's only argument is an index into this list
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class FakeDatabase:
 
 
 class FakeRunning:
-    """A running load generator."""
+    """A fake load generator's process."""
 
     def __init__(self, world: FakeWorld, process: FakeProcess, run: LoadRun, kind: str, queries: int) -> None:
         words = f"loadgen --connections {run.load.connections} --seconds {run.seconds:.0f} {run.url}"
@@ -74,7 +74,7 @@ class FakeRunning:
         self._trouble = process.behaviour.trouble.get(process.loads)
 
     def begin(self) -> None:
-        """Open the connections, either immediately or after a delay."""
+        """Start the load. The connections open immediately or after a delay."""
         self._process.idle()
         self._begun = self._world.clock.monotonic()
         self._connect()
@@ -95,7 +95,7 @@ class FakeRunning:
         self._world.clock.sleep(step)
         self._seconds += step
         self._connect()
-        if step < seconds - 1e-9:  # like a real generator, exit just after the last second
+        if step < seconds - 1e-9:  # like a real generator, exit just after the requested duration
             self._end()
         return status if self._over else None
 
@@ -125,7 +125,7 @@ class FakeRunning:
 
 
 class FakeSeveral(FakeRunning):
-    """A load generator with two clients. The second client does not report the start."""
+    """A load generator with two clients, of which the second does not report when it started."""
 
     def starts(self) -> Sequence[GeneratorStart]:
         first = GeneratorStart(
@@ -136,7 +136,7 @@ class FakeSeveral(FakeRunning):
 
 @dataclass
 class FakeGenerator:
-    """A load generator that computes its results. In an open loop, latency follows an M/M/1 queue."""
+    """A load generator that computes its results. Open-loop latency follows an M/M/1 queue."""
 
     name: Literal["loadgen", "wrk"] = "loadgen"
     program: str = "fake-generator"
@@ -206,7 +206,7 @@ class FakeGenerator:
 
 @dataclass
 class FakeRuntime:
-    """A runtime that starts processes in the fake world, each on its own port."""
+    """A runtime that starts processes in the fake world. Each process has its own port."""
 
     world: FakeWorld
     supports_copies: bool = True
@@ -271,7 +271,7 @@ class FakeRuntime:
 
 @dataclass
 class FakeMachines(FakeRuntime):
-    """A runtime on several machines. A machine disappears at a given time."""
+    """A runtime with several machines, one of which disappears at a given time."""
 
     side_by_side: bool = False
 

@@ -18,7 +18,7 @@ from harness.verify.verifier import Verifier
 
 
 class FakeTrial(TrialVerification):
-    """A trial verification that returns the fake world's findings."""
+    """A trial verification that reports the fake world's findings."""
 
     def __init__(self, world: FakeWorld, asked: str, requests: Sequence[PreparedRequest]) -> None:
         self.world, self.asked, self.requests = world, asked, requests
@@ -43,12 +43,12 @@ class FakeTrial(TrialVerification):
 
 @dataclass
 class FakeVerifier(Verifier):
-    """A verifier that passes everything except the given (implementation, test type) pairs."""
+    """A verifier that fails the given (implementation, test type) pairs and passes everything else."""
 
     world: FakeWorld
     fails_before: frozenset[tuple[str, str]] = frozenset()
     fails_after: frozenset[tuple[str, str]] = frozenset()
-    lost: tuple[CheckResult, ...] = ()  # check results when a process stops
+    lost: tuple[CheckResult, ...] = ()  # results of the final check of each process
     seconds: float = 0.1
     begun: set[DatabaseAddress] = field(default_factory=set)
 

@@ -21,7 +21,7 @@ class FakeClock(Clock):
 
     def __init__(self) -> None:
         self.now = 1_000.0
-        self.set_at = math.inf  # monotonic time at which the wall clock jumps forward by a day
+        self.set_at = math.inf  # at this monotonic time, the wall clock jumps forward by a day
         self.drift = 0.0  # relative drift of the wall clock
 
     def monotonic(self) -> float:
@@ -36,33 +36,33 @@ class FakeClock(Clock):
 
 @dataclass(frozen=True, kw_only=True)
 class Behaviour:
-    """The true properties and the faults of a fake server."""
+    """A fake server's true properties and its faults."""
 
-    cpu_per_request: float = 50e-6  # CPU seconds per row, when warm
+    cpu_per_request: float = 50e-6  # CPU seconds per row of a warm server
     rss: float = 100e6  # bytes
     start_seconds: float = 0.5
-    cold: float = 0.0  # additional cost of a cold route, as a multiple of the warm cost
-    warm_cpu_seconds: float = 5.0  # CPU seconds on a route after which about a third (1/e) of ``cold`` remains
-    compiles: bool = False  # compiler threads use half of a cold route's additional CPU time
+    cold: float = 0.0  # additional cost on a cold route, as a multiple of the warm cost
+    warm_cpu_seconds: float = 5.0  # CPU seconds on a route after which ``cold`` has fallen to 1/e
+    compiles: bool = False  # attribute half of the additional CPU time to compiler threads
     process_spread: float = 0.0  # standard deviation of log(cost) between processes
-    window_spread: float = 0.0  # standard deviation of log(cost) between the loads on a process
-    idle_cpu: float = 0.0  # number of CPUs used without any load
-    status_errors: float = 0.0  # share of responses with a wrong status
+    window_spread: float = 0.0  # standard deviation of log(cost) between loads on the same process
+    idle_cpu: float = 0.0  # number of CPUs that the server uses without a load
+    status_errors: float = 0.0  # share of responses that have a wrong status
     response_bytes: float = RESPONSE_BYTES
-    dies_after: float = math.inf  # seconds under load after which a process dies
-    deaths: int = 1  # number of processes that die; later processes survive
+    dies_after: float = math.inf  # seconds under load until a process dies
+    deaths: int = 1  # number of processes that die; all later ones survive
     never_starts: bool = False
-    restarts: bool = False  # the server's identity changes under load
-    idle_seconds: float = math.inf  # ``idle_cpu`` applies in alternating periods of this length
+    restarts: bool = False  # change the process's identity under load
+    idle_seconds: float = math.inf  # ``idle_cpu`` alternates between on and off for this long
     trouble: Mapping[int, str] = field(
         default_factory=dict
-    )  # number of the load on a process -> "fails" or "never ends"
-    connects_after: float = 0.0  # delay in seconds between a load's start and the generator's connections
-    other_connections: int = 0  # connections that the harness keeps open, in addition to the generator's
-    request_bytes: float = 0.0  # bytes per request on the sockets; 0: unknown
+    )  # index of a load on its process, from 1 -> "fails" or "never ends"
+    connects_after: float = 0.0  # seconds from a load's start until the generator connects
+    other_connections: int = 0  # connections that the harness keeps open besides the generator's
+    request_bytes: float = 0.0  # bytes that the sockets carry per request; 0: unknown
     throttled: float | None = None  # throttled seconds per CPU second
     threads: int | None = None
-    sockets: bool = True  # socket counters are available
+    sockets: bool = True  # the kernel provides socket counters
 
 
 @dataclass
@@ -80,9 +80,9 @@ class FakeWorld:
     vanished: bool = False
     database_dies_at: float = math.inf  # clock time at which the database dies
     database_cpus: float = 0.0  # number of CPUs used by PostgreSQL; 0: unknown
-    steal: float = 0.0  # share of CPU time stolen by the hypervisor
-    objections: tuple[CheckResult, ...] = ()  # findings in all trials
-    talks: bool = False  # the verifier's results contain its arguments
+    steal: float = 0.0  # share of the CPU time that the hypervisor steals
+    objections: tuple[CheckResult, ...] = ()  # findings in each trial
+    talks: bool = False  # let the verifier put its arguments into its results
 
     def require_machine(self) -> None:
         """Raise MachineLostError while the machine is lost."""
@@ -96,7 +96,7 @@ class FakeWorld:
 
 
 class FakeProcess:
-    """A fake server's process, with its resource usage and request count so far."""
+    """A fake server's process, its resource usage and its request count."""
 
     def __init__(self, world: FakeWorld, name: str, number: int, log: Path) -> None:
         self.world = world
@@ -108,29 +108,29 @@ class FakeProcess:
         self.factor = math.exp(self.random.gauss(0, self.behaviour.process_spread))
         self.cpu = 0.0
         self.compiler_cpu = 0.0
-        self.warm: dict[str, float] = defaultdict(float)  # route -> CPU seconds spent on it so far
-        self.loaded = 0.0  # seconds under load so far
-        self.requests = 0.0  # number of requests since the start
+        self.warm: dict[str, float] = defaultdict(float)  # route -> CPU seconds spent on it
+        self.loaded = 0.0  # seconds under load
+        self.requests = 0.0  # requests since the process started
         self.connected = 0
         self.dead = False
         self.loads = 0
         self._idle_since = world.clock.monotonic()
 
     def idle(self) -> None:
-        """Add the CPU time that the idle server used since the last call."""
+        """Add the CPU time that the server used while it was idle."""
         now = self.world.clock.monotonic()
         at_work = int(now / self.behaviour.idle_seconds) % 2 == 0
         self.cpu += max(0.0, now - self._idle_since) * self.behaviour.idle_cpu * at_work
         self._idle_since = now
 
     def capacity(self, queries: int) -> float:
-        """Return the maximum number of requests per second, when warm."""
+        """Return a warm server's maximum number of requests per second."""
         return self.world.cpus / (self.behaviour.cpu_per_request * self.factor * queries)
 
     def work(self, kind: str, queries: int, seconds: float, factor: float, rate: float | None) -> float:
-        """Simulate a load of at most ``rate`` requests per second. Return the number of responses.
+        """Simulate a load of at most ``rate`` requests/s and return the number of responses.
 
-        The cost of a request decreases while the route warms up.
+        A request costs less as its route warms up.
         """
         behaviour = self.behaviour
         if self.loaded + seconds > behaviour.dies_after and self.number < behaviour.deaths:

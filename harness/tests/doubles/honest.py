@@ -1,6 +1,6 @@
-"""Honest servers that meet all requirements, but differ from the reference server.
+"""Honest servers, which meet all requirements but differ from the reference server.
 
-A finding in any of them is a defect of verification, as serious as a rogue that passes.
+Any finding about them is a defect of verification, as serious as a rogue that passes.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ Fields = list[tuple[str, str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Honest:
-    """A variant of the reference server that the requirements allow."""
+    """A permitted variant of the reference server."""
 
     name: str
     does: str
@@ -50,15 +50,12 @@ class Honest:
         return made
 
 
-# ---- messages --------------------------------------------------------------------------------------------------------
-
-
 def headed(change: Callable[[Fields], Fields], base: type[ReferenceServer] = ReferenceServer) -> VariantChange:
     return {"headers": lambda self, reply: change(base.headers(self, reply))}
 
 
 def chunked(size: int, *, extension: str = "", trailer: str = "", upper: bool = False) -> VariantChange:
-    """Send bodies in chunks of this size."""
+    """Send bodies in chunks of ``size`` bytes."""
 
     def encode(self: ReferenceServer, request: ReceivedRequest | None, reply: Reply) -> bytes:
         if request is None or request.method == "HEAD":
@@ -115,9 +112,6 @@ def slow(seconds: float) -> VariantChange:
     return {"reply": reply}
 
 
-# ---- rows ------------------------------------------------------------------------------------------------------------
-
-
 def selected(text: str) -> VariantChange:
 
     def rows(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
@@ -152,7 +146,7 @@ def within(begin: str, end: str) -> VariantChange:
 
 @contextmanager
 def committed_by_the_next(self: ReferenceServer) -> Iterator[psycopg.Connection]:
-    """Disable autocommit. The next request on the connection commits the previous request's read."""
+    """Disable autocommit. The next request on the connection commits a request's transaction."""
     with ReferenceServer.connection(self) as line:
         line.commit()
         line.autocommit = False
@@ -185,7 +179,7 @@ def refreshed(self: ReferenceServer, session: ClientSession, test_type: str, req
 def refreshed_by_others(
     self: ReferenceServer, session: ClientSession, test_type: str, request: ReceivedRequest
 ) -> bytes:
-    """Serve cached-query from a cache that requests for other test types refresh."""
+    """Serve cached-query from a cache. Only requests for other test types refresh it."""
     if test_type == "cached-query":
         return out_of_the_cache(self, session, request)
     if time.time() > self.state.get("refreshed", 0.0) + 0.05:
@@ -208,9 +202,6 @@ def refreshing(self: ReferenceServer) -> None:
             return
 
 
-# ---- updates ---------------------------------------------------------------------------------------------------------
-
-
 def written(write: Callable[[DatabaseConnection, WorldRows], object]) -> VariantChange:
 
     def method(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
@@ -226,7 +217,7 @@ def in_a_transaction(connection: DatabaseConnection, rows: Iterable[tuple[int, i
 
 
 def prepared_by_sql(connection: DatabaseConnection, texts: Sequence[str]) -> None:
-    """Prepare statements with PREPARE. PostgreSQL counts each EXECUTE under the text of its PREPARE statement."""
+    """Run PREPARE statements. PostgreSQL counts each EXECUTE as the statement that PREPARE named."""
     with contextlib.suppress(psycopg.errors.DuplicatePreparedStatement):
         for text in texts:
             connection.execute(text.encode(), prepare=False)
@@ -249,7 +240,7 @@ def written_by_execute(connection: DatabaseConnection, rows: WorldRows) -> None:
 def written_again(
     self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows
 ) -> None:
-    """Provoke a deadlock by writing rows in reverse order; repeat a write after a deadlock."""
+    """Write rows in reverse order to provoke a deadlock, then repeat the write."""
     with self.lock:
         backwards = len(rows) == 500 and self.open_connections > 4 and "backwards" not in self.state
         if backwards:
@@ -257,7 +248,7 @@ def written_again(
 
     def from_the_last() -> Iterator[tuple[int, int]]:
         for row in reversed(rows):
-            if self.state["backwards"] == "met":  # avoids further deadlocks, which take a second each
+            if self.state["backwards"] == "met":  # avoid more deadlocks, which take a second each
                 raise psycopg.errors.DeadlockDetected
             yield row
 
@@ -286,9 +277,6 @@ def locking_update(
     return new
 
 
-# ---- fortunes --------------------------------------------------------------------------------------------------------
-
-
 def dressed(self: ReferenceServer, fortunes: Sequence[tuple[int, str]]) -> bytes:
     rows = "".join(f'<tr class="r">\n  <td>{i}</td>\n  <td>{self.escape(m)}</td>\n</tr>\n' for i, m in fortunes)
     return (
@@ -303,41 +291,34 @@ def one(name: str, does: str, change: VariantChange, *test_types: str, pool: int
 
 HONEST: tuple[Honest, ...] = (
     one("reference", "is the reference server", {}, *EVERY),
-    # messages
-    one("framed", "sends chunks with extensions, sizes in upper case and a trailer", chunked(13, extension=";a=b", trailer="Expires: 0\r\n", upper=True), *EVERY),
+    one("framed", "sends chunks with extensions, upper-case sizes and a trailer", chunked(13, extension=";a=b", trailer="Expires: 0\r\n", upper=True), *EVERY),
     one("segments", "sends head and body in separate segments", {"send": in_pieces}, *CHEAP, "db"),
-    one("other-headers", "has further header fields, in lower case, reversed, padded, and no reason phrase", {
+    one("other-headers", "sends padded, lower-case fields in reverse order, additional fields, and no reason phrase", {
         **headed(lambda f: [(n.lower(), f" {v}\t") for n, v in (*f[::-1], ("Vary", "Accept"), ("ETag", '"1"'), ("Keep-Alive", "timeout=60"))]),
         "status_line": lambda self, reply: f"HTTP/1.1 {reply.status} "}, *CHEAP, "db", "fortune"),
-    one("otherwise", "has HEAD without a length, 501 for DELETE, a page for 404, and a Date refreshed every second", {
+    one("otherwise", "omits the length after HEAD, refuses DELETE with 501, sends a 404 page, and refreshes Date every second", {
         "encode": head_without_length, "unsupported": lambda *_: Reply(status=501), "unknown": not_found_page, "date": cached_date}, *CHEAP),
     one("json", "indents JSON, reverses keys and escapes characters needlessly", {
         **dumped(indent=2), "row": lambda self, i, n: {"randomNumber": n, "id": i}, "json_body": lambda self: b'{"message":"Hello\\u002c World\\u0021"}'}, "json", *WORLD),
-    # latency, pools and connections
-    one("slow", "takes 150 ms for each response", slow(0.15), "fortune"),
-    one("pool-of-one", "has one connection", {}, *WORLD, "fortune", pool=1),
+    one("slow", "waits 150 ms before each response", slow(0.15), "fortune"),
+    one("pool-of-one", "uses a single connection", {}, *WORLD, "fortune", pool=1),
     one("connection-each", "opens a connection for each request", {"connection": a_connection_each}, "db", "fortune"),
-    # transactions
     one("transactions", "commits each request", within("BEGIN", "COMMIT"), *WORLD, "fortune"),
     one("rolls-reads-back", "ends reads with ROLLBACK", within("BEGIN", "ROLLBACK"), *READS, "fortune"),
-    one("open-transactions", "leaves a read's transaction open", {"connection": committed_by_the_next}, *READS, "fortune"),
-    # SELECT statements
-    one("simple-protocol", "sends literals in the simple protocol", {"rows": simple_protocol}, *READS),
-    one("object-mapper", "selects as Hibernate does, with a lock and a comment", selected("select w1_0.id,w1_0.randomnumber from world w1_0 where w1_0.id=%s for update /* insert */"), "db"),
-    one("refreshes-a-cache", "refreshes the cache of cached-query", {"body": refreshed}, "db", "query", "cached-query"),
-    one("refreshes-a-cache-seldom", "refreshes the cache of cached-query during other test types", {"body": refreshed_by_others}, "db", "query", "cached-query"),
-    one("prepares-by-sql", "prepares and executes in SQL", {"rows": selected_by_execute, **written(written_by_execute)}, *WORLD),
-    # statements that write
-    one("writes-in-a-transaction", "writes row by row in one transaction", written(in_a_transaction), "update"),
-    one("writes-again", "writes again after a deadlock", {"write": written_again}, "update"),
-    one("writes-values", "writes by a join with VALUES", written(by_values), "update"),
+    one("open-transactions", "leaves transactions open after a read", {"connection": committed_by_the_next}, *READS, "fortune"),
+    one("simple-protocol", "sends literals by the simple query protocol", {"rows": simple_protocol}, *READS),
+    one("object-mapper", "selects like Hibernate, with a lock and a comment", selected("select w1_0.id,w1_0.randomnumber from world w1_0 where w1_0.id=%s for update /* insert */"), "db"),
+    one("refreshes-a-cache", "refreshes the cached-query cache in a thread", {"body": refreshed}, "db", "query", "cached-query"),
+    one("refreshes-a-cache-seldom", "refreshes the cached-query cache only during other test types", {"body": refreshed_by_others}, "db", "query", "cached-query"),
+    one("prepares-by-sql", "prepares and executes statements in SQL", {"rows": selected_by_execute, **written(written_by_execute)}, *WORLD),
+    one("writes-in-a-transaction", "writes row by row in a single transaction", written(in_a_transaction), "update"),
+    one("writes-again", "repeats writes after a deadlock", {"write": written_again}, "update"),
+    one("writes-values", "updates through a join with VALUES", written(by_values), "update"),
     one("locking-update", "locks rows before updating them", {"update": locking_update}, "update"),
-    one("may-keep-numbers", "draws new numbers independently of the old", {"new_number": lambda self, session, old: session.dice.randint(1, ROWS)}, "update"),
+    one("may-keep-numbers", "draws new numbers regardless of the old numbers", {"new_number": lambda self, session, old: session.dice.randint(1, ROWS)}, "update"),
     one("utf-16", "sorts fortunes by UTF-16 code units", {"order": lambda self, fortunes: sorted(ReferenceServer.order(self, fortunes), key=lambda row: row[1].encode("utf-16-be"))}, "fortune"),
-    # numbers and ids
-    one("plus-sign", "accepts a plus sign, and ids without repetition in ascending order", {
+    one("plus-sign", "accepts a plus sign; draws distinct ids in ascending order", {
         "count": lambda self, text: ReferenceServer.count(self, (text or "").removeprefix("+")),
         "draw": lambda self, session, count: sorted(self.draw_different(session, count))}, "query", "cached-query", "update"),
-    # pages
-    one("dressed-page", "has thead, tbody, classes and meta", {"page": dressed}, "fortune"),
+    one("dressed-page", "adds thead, tbody, classes and a meta element", {"page": dressed}, "fortune"),
 )  # fmt: skip

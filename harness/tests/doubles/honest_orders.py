@@ -1,6 +1,6 @@
-"""Honest order services that meet all requirements, but differ from ``order_server``.
+"""Honest order services, which meet all requirements but differ from ``order_server``.
 
-A finding in any of them is a defect of verification. They imitate frameworks (headers, framing, JSON, problem details)
+Any finding about them is a defect of verification. They imitate frameworks (headers, framing, JSON, problem details)
 and data layers (isolation levels and retries, ids from a sequence, one or many statements).
 """
 
@@ -26,11 +26,8 @@ from harness.tests.doubles.honest import (
 from harness.tests.doubles.http_double import ClientSession, ReceivedRequest, Reply
 from harness.tests.doubles.order_server import Db, Document, New, OrderServer, RefusedError
 
-LOT = 50  # ids that an object mapper reserves at a time
+LOT = 50  # number of ids that an object mapper reserves at a time
 TRIES = 200
-
-
-# ---- header fields and framing ---------------------------------------------------------------------------------------
 
 
 def chunked_unless_empty(self: OrderServer, request: ReceivedRequest | None, reply: Reply) -> bytes:
@@ -45,7 +42,7 @@ def located(self: OrderServer, order: Document) -> Reply:
 
 
 def closed_after_errors(self: OrderServer, session: ClientSession, request: ReceivedRequest) -> Reply:
-    """Close the connection after an error, as servers do that have not read the complete body."""
+    """Close the connection after an error, like a server that has not read the complete body."""
     reply = OrderServer.reply(self, session, request)
     return replace(reply, close=True) if reply.status == 400 and request.method != "GET" else reply
 
@@ -57,11 +54,8 @@ def slow_commits(self: OrderServer, db: Db) -> Iterator[None]:
         time.sleep(0.05)
 
 
-# ---- JSON ------------------------------------------------------------------------------------------------------------
-
-
 def otherwise(self: OrderServer, document: object) -> bytes:
-    """Encode members in reverse order, and escape slashes and digits in strings. JSON allows both."""
+    """Encode members in reverse order and escape some characters needlessly."""
 
     def reverse(value: object) -> object:
         if isinstance(value, Mapping):
@@ -81,7 +75,7 @@ def talkative(self: OrderServer, status: int, detail: str) -> Reply:
 
 
 def whole_numbers(self: OrderServer, request: ReceivedRequest) -> Document:
-    """Read 2.0 as the integer 2, like languages with a single number type."""
+    """Read 2.0 as the integer 2, as languages with a single number type do."""
 
     def number(text: str) -> float | int:
         value = float(text)
@@ -93,13 +87,10 @@ def whole_numbers(self: OrderServer, request: ReceivedRequest) -> Document:
 
 
 def typed_bodies_only(self: OrderServer, session: ClientSession, request: ReceivedRequest) -> Reply:
-    """Respond with status 415 to a body whose Content-Type is missing or not JSON."""
+    """Refuse bodies with status 415 unless Content-Type is JSON."""
     if request.body and "json" not in request.headers.get("content-type", ""):
-        return self.problem(415, "a body is application/json")
+        return self.problem(415, "the body must be application/json")
     return OrderServer.reply(self, session, request)
-
-
-# ---- transactions ----------------------------------------------------------------------------------------------------
 
 
 def tried_again(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
@@ -117,7 +108,10 @@ def serializable(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequ
 
 
 def version_read(self: OrderServer, db: Db, order: int) -> None:
-    """Read the row version (xmin) instead of locking; repeat the transaction if another one changed the order first."""
+    """Read the row's version (xmin) instead of locking the row.
+
+    A concurrent change makes the transaction fail and repeat.
+    """
     (self.state[f"{id(db)}"],) = self.there(db, order, "SELECT xmin::text FROM orders WHERE id = %s")
 
 
@@ -131,28 +125,25 @@ def added_up_unless_changed(self: OrderServer, db: Db, order: int) -> None:
 
 
 def by_difference(self: OrderServer, db: Db, order: int, item: int, quantity: int) -> Document:
-    """Update the order's total first, which locks the order until the transaction ends."""
+    """Update the total first. This locks the order until the transaction ends."""
     with self.transaction(db):
         text = (
             "UPDATE orders SET total = total + %s * coalesce((SELECT price FROM item WHERE id = %s), 0) WHERE id = %s"
         )
         if not db.execute(text, (quantity, item, order)).rowcount:
-            raise RefusedError(404, f"there is no order {order}")
+            raise RefusedError(404, f"order {order} does not exist")
         prices = self.all_prices(db, [item])
-        self.insert_items(db, order, [(item, quantity)], prices)  # fails on the primary key if the item exists
+        self.insert_items(db, order, [(item, quantity)], prices)  # violates the primary key if the order has the item
         return self.read(db, order)
 
 
-# ---- creating an order -----------------------------------------------------------------------------------------------
-
-
 def looked_at_last(self: OrderServer, db: Db, new: New) -> Document:
-    """Insert first, and let the tables' keys reject invalid orders. A rejected order still uses up an id."""
+    """Insert first and let the tables' keys reject invalid orders. A rejected order uses up an id."""
     with self.transaction(db):
         try:
             order = self.insert(db, new.customer, new.card, Decimal(0))
         except (psycopg.errors.ForeignKeyViolation, psycopg.errors.NumericValueOutOfRange) as error:
-            raise RefusedError(400, "an unknown customer") from error
+            raise RefusedError(400, "unknown customer") from error
         prices = self.priced(db, new)
         self.insert_items(db, order, new.wanted, prices)
         self.add_up(db, order)
@@ -162,7 +153,7 @@ def looked_at_last(self: OrderServer, db: Db, new: New) -> Document:
 def one_statement(self: OrderServer, db: Db, new: New) -> Document:
     ids, quantities = [item for item, _ in new.wanted], [quantity for _, quantity in new.wanted]
     if max(ids) > 2**31 - 1 or new.customer > 2**31 - 1 or min(ids) < 1:
-        raise RefusedError(400, "an unknown customer or item")
+        raise RefusedError(400, "unknown customer or item")
     row = self.one(
         db,
         "WITH wanted AS (SELECT w.id, w.quantity, i.price FROM unnest(%s::int[], %s::int[]) AS w (id, quantity) "
@@ -174,14 +165,14 @@ def one_statement(self: OrderServer, db: Db, new: New) -> Document:
         (ids, quantities, new.card, new.customer, len(ids)),
     )
     if not row:
-        raise RefusedError(400, "an unknown customer or item")
+        raise RefusedError(400, "unknown customer or item")
     number, total, prices = row
     lines = [(item, quantity, price) for (item, quantity), price in zip(sorted(new.wanted), prices, strict=True)]
     return self.shown(number, new.customer, new.card, total, lines)
 
 
 def from_a_lot(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """Reserve ids from the sequence in lots, as object mappers do. The rest of the last lot remains unused."""
+    """Reserve ids from the sequence in lots, as object mappers do. Ids that remain in the last lot are never used."""
     with self.lock:
         lot: list[int] = self.state.setdefault("lot", [])
         if not lot:
@@ -191,9 +182,6 @@ def from_a_lot(self: OrderServer, db: Db, customer: int, card: str, total: Decim
     text = "INSERT INTO orders (id, customer_id, card, total) VALUES (%s, %s, %s, %s)"
     db.execute(text, (order, customer, card, total))
     return order
-
-
-# ---- the gallery -----------------------------------------------------------------------------------------------------
 
 
 def one(name: str, does: str, change: VariantChange, *, pool: int = 24) -> Honest:
@@ -206,25 +194,22 @@ FURTHER: Fields = [
 ]  # fmt: skip
 
 HONEST_ORDERS: tuple[Honest, ...] = (
-    # messages
-    one("orders-framed", "sends chunks of 7 bytes in separate segments, a Date refreshed every second, 501, and a page for 404", {
+    one("orders-framed", "sends 7-byte chunks in separate segments, refreshes Date every second, uses 501 and a 404 page", {
         "encode": chunked_unless_empty, "send": in_pieces, "date": cached_date, "unsupported": lambda *_: Reply(status=501), "unknown": not_found_page}),
-    one("orders-headed", "has further header fields in lower case, with charset=utf-8", headed(lambda f: [
+    one("orders-headed", "sends additional, lower-case fields, and charset=utf-8", headed(lambda f: [
         (n.lower(), f"{v}; charset=utf-8" if n == "Content-Type" else v) for n, v in (*f[::-1], *FURTHER)], OrderServer)),
-    one("orders-located", "has an absolute URL in Location", {"created": located}),
+    one("orders-located", "sends an absolute URL in Location", {"created": located}),
     one("orders-closing", "closes the connection after a bad body", {"reply": closed_after_errors}),
     one("orders-json", "indents JSON, reverses members and escapes characters needlessly", {"encode_json": otherwise}),
-    one("orders-problems", "extends its problems, with custom types", {"problem": talkative}),
+    one("orders-problems", "adds members and custom types to problem details", {"problem": talkative}),
     one("orders-2.0", "reads 2.0 as an integer", {"document": whole_numbers}),
     one("orders-415", "refuses bodies without a Content-Type", {"reply": typed_bodies_only}),
-    # transactions and locks
-    one("orders-slow-commits", "waits 50 ms for each commit", {"transaction": slow_commits}),
-    one("orders-pool-of-one", "has one connection", {}, pool=1),
-    one("orders-serializable", "writes in SERIALIZABLE, with retries", {"route": serializable}),
-    one("orders-optimistic", "writes optimistically, with retries", {"route": tried_again, "lock_order": version_read, "add_up": added_up_unless_changed}),
-    one("orders-by-difference", "adds differences to the total", {"add": by_difference}),
-    # statements
-    one("orders-keys-refuse", "inserts, and lets keys refuse", {"create": looked_at_last}),
-    one("orders-one-statement", "creates orders by a single statement", {"create": one_statement}),
-    one("orders-lots", "reserves ids of the sequence in lots", {"insert": from_a_lot}),
+    one("orders-slow-commits", "waits 50 ms before each commit", {"transaction": slow_commits}),
+    one("orders-pool-of-one", "uses a single connection", {}, pool=1),
+    one("orders-serializable", "runs SERIALIZABLE transactions, with retries", {"route": serializable}),
+    one("orders-optimistic", "uses optimistic locking, with retries", {"route": tried_again, "lock_order": version_read, "add_up": added_up_unless_changed}),
+    one("orders-by-difference", "adds each change to the total", {"add": by_difference}),
+    one("orders-keys-refuse", "inserts first and lets keys reject orders", {"create": looked_at_last}),
+    one("orders-one-statement", "creates an order in one statement", {"create": one_statement}),
+    one("orders-lots", "reserves ids from the sequence in lots", {"insert": from_a_lot}),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 from harness.runtime import Endpoint
 
 MAX_HEADER_BYTES = 65_536
-BRIEF_REQUESTS = 2  # a connection that sends more requests counts as lasting
+BRIEF_REQUESTS = 2  # a connection with more requests counts as lasting
 
 _REQUEST_LINE = re.compile(rb"([A-Z]+) (?:http://[^/ ]+)?(/[^ ]*) HTTP/1\.1\Z")
 
@@ -43,7 +43,7 @@ class Reply:
 
 @dataclass(kw_only=True)
 class ClientSession:
-    """A client's connection. Rogues store data about it in ``state``."""
+    """A client's connection. Subclasses of the server can store data in ``state``."""
 
     number: int
     requests: int = 0
@@ -52,7 +52,7 @@ class ClientSession:
 
 
 class HttpDouble:
-    """A server on a free loopback port while the context is open. Subclasses define ``reply``."""
+    """A server on a free loopback port while its context is open. Subclasses define ``reply``."""
 
     reasons: ClassVar = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 414: "Too Long"}
 
@@ -60,7 +60,7 @@ class HttpDouble:
         self.state: dict[str, Any] = {}
         self.lock = threading.Lock()
         self.open_connections = 0
-        self.lasting_connections = 0  # open connections with more than BRIEF_REQUESTS requests, probably from a load
+        self.lasting_connections = 0  # connections with more than BRIEF_REQUESTS requests, probably from a load
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
         self._sockets: set[socket.socket] = set()
         self.stopped = False
@@ -91,8 +91,6 @@ class HttpDouble:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
-    # ---- connections -------------------------------------------------------------------------------------------------
-
     def _accept(self) -> None:
         number = 0
         while not self.stopped:
@@ -118,7 +116,7 @@ class HttpDouble:
                 self.lasting_connections -= session.requests > BRIEF_REQUESTS
 
     def converse(self, line: socket.socket, session: ClientSession) -> None:
-        """Respond to the requests on a connection until either side closes it."""
+        """Respond to a connection's requests until either side closes it."""
         data = b""
         while chunk := line.recv(262_144):
             data += chunk
@@ -141,7 +139,7 @@ class HttpDouble:
                 self.lasting_connections += 1
 
     def split(self, data: bytes) -> tuple[list[ReceivedRequest], bytes, int | None]:
-        """Return the complete requests, the remaining bytes, and the status if an error ends the connection."""
+        """Return the complete requests, the remaining bytes, and an error status if the connection must end."""
         requests: list[ReceivedRequest] = []
         while (end := data.find(b"\r\n\r\n")) >= 0:
             if end > MAX_HEADER_BYTES:
@@ -176,13 +174,11 @@ class HttpDouble:
         return True
 
     def arrange(self, answers: list[tuple[ReceivedRequest, Reply]]) -> list[tuple[ReceivedRequest, Reply]]:
-        """Return the replies in the order in which they are sent."""
+        """Return the replies in sending order."""
         return answers
 
     def refuse(self, line: socket.socket, status: int) -> None:
         line.sendall(self.encode(None, Reply(status=status, close=True)))
-
-    # ---- responses ---------------------------------------------------------------------------------------------------
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         return self.unknown(request)
@@ -202,7 +198,7 @@ class HttpDouble:
         return f"HTTP/1.1 {reply.status} {self.reasons.get(reply.status, 'Other')}"
 
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
-        """Return the header fields. A 204 response has no Content-Type and no Content-Length."""
+        """Return a reply's header fields. A 204 response has no Content-Type and no Content-Length."""
         describe_body = [("Content-Type", reply.content_type), ("Content-Length", f"{len(reply.body)}")]
         return [
             ("Server", "reference"),

@@ -1,4 +1,4 @@
-"""Creates an implementation for runtime tests."""
+"""Creates implementations for runtime tests."""
 
 from pathlib import Path
 

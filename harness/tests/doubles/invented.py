@@ -1,4 +1,4 @@
-"""Synthetic runs for the dashboard, with names of real frameworks. They contain no measurements."""
+"""Generates synthetic runs for the dashboard. They name real frameworks, but contain no measurements."""
 
 import os
 import tempfile
@@ -51,7 +51,7 @@ def simulated(
     speeds: Mapping[str, float], test_types: Sequence[str] = SIX, *, processes: int = 3, rounds: int = 2,
     seconds: float = 8.0, failing: CellNames = (),
 ) -> RunRecords:  # fmt: skip
-    """Return the records of a run in which servers have these speeds; cells in ``failing`` fail verification."""
+    """Return the records of a run with servers of these relative speeds. Cells in ``failing`` fail verification."""
     usual = profiles.load_profile("standard")
     fields = {
         "duration_seconds": seconds,
@@ -75,7 +75,7 @@ def simulated(
 
 
 def copied(records: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
-    """Copy the run's only implementation under each name, scale each copy by its speed, and shorten the trials."""
+    """Replace the run's only implementation with a copy for each name, scaled by the speed. Shorten the trials."""
     trials = [
         trial.model_copy(
             update={
@@ -103,7 +103,7 @@ def copied(records: RunRecords, speeds: Mapping[str, float]) -> RunRecords:
 def finished(
     records: RunRecords, run_id: str, items: Sequence[ImplementationInfo], *, started_at: float, failing: CellNames = ()
 ) -> RunRecords:
-    """Return the records as a completed run with these implementations, each verified once."""
+    """Return ``records`` as a completed run of the implementations ``items``. Each cell is verified once."""
     floor = NoiseFloor(
         implementation=items[0].name, profile="standard", measured_at=started_at - 86_400, pairs=6, throughput=0.018,
         cpu_per_request=0.009,
@@ -129,7 +129,7 @@ def finished(
 
 
 def implementation(row: EntryWords) -> ImplementationInfo:
-    """Return an implementation's description, as read from its benchmark_config.json."""
+    """Return an implementation as read from benchmark_config.json. ``row`` has the same columns as REAL."""
     name, language, platform, webserver, database, orm, classification = row
     return ImplementationInfo(
         name=name,
@@ -156,7 +156,7 @@ def implementation(row: EntryWords) -> ImplementationInfo:
 
 
 def verdict(name: str, test_type: str, *, failed: bool) -> VerificationRecord:
-    """Return a verification record."""
+    """Return a verification record with a failed check if ``failed`` is set."""
     record = records.verdict(name, test_type)
     clamped = CheckResult(
         check="query-count-clamped", rule="query.3", outcome=Outcome.FAIL,

@@ -1,8 +1,8 @@
-"""Simulated machines made of namespaces, each with an sshd and a Docker engine. Requires root, sshd and Docker.
+"""Simulated machines: namespaces with an sshd and a Docker engine each. They require root, sshd and Docker.
 
-A bridge in a network namespace connects the machines. A machine is a process tree with its own mount, host-name,
-process and network namespaces. It has a tmpfs on /run, so default paths work as on real hosts. The tests run on the
-"laptop", which is only a network namespace and uses this machine's engine for builds.
+Each machine is a process tree with its own mount, host-name, process and network namespaces. A tmpfs on /run lets
+default paths work as on real hosts. A bridge in another network namespace connects the machines. Tests run on the
+"laptop", which is only a network namespace and builds images with this machine's engine.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ exec /usr/sbin/dockerd --bridge=none --iptables=false --ip6tables=false --cgroup
 
 
 def obstacle() -> str | None:
-    """Return why such machines cannot be created here, or None if they can.
+    """Return why the machines cannot be created here, or None if they can.
 
     Missing privileges do not fail ``./tfb check``, because installing a package would not help.
     """
@@ -57,16 +57,16 @@ def obstacle() -> str | None:
 
 @dataclass(kw_only=True)
 class Lab:
-    """The simulated machines, identified by their names in the ssh configuration."""
+    """The simulated machines by name. The names are hosts in the ssh configuration."""
 
     folder: Path
     tag: str
-    stack: ExitStack  # stops the started processes on exit
+    stack: ExitStack  # stops all processes on exit
     nodes: dict[str, process.Child] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
-        """The laptop's environment variables."""
+        """Environment variables for commands on the laptop."""
         return {**os.environ, "TFB_SSH_CONFIG": str(self.folder / "ssh"), "PYTHONPATH": str(REPOSITORY)}
 
     def namespace(self, name: str) -> str:
@@ -74,7 +74,7 @@ class Lab:
         return f"tfb-{self.tag}-{name}"
 
     def laptop(self, *arguments: str) -> list[str]:
-        """Return a command that runs on the laptop."""
+        """Return a command that runs ``arguments`` on the laptop."""
         return ["nsenter", f"--net=/run/netns/{self.namespace('laptop')}", *arguments]
 
     def tfb(self, *arguments: str, seconds: float) -> subprocess.CompletedProcess[str]:
@@ -85,14 +85,14 @@ class Lab:
         )
 
     def docker(self, name: str, *arguments: str) -> str:
-        """Return the output of a docker command on a machine's engine; "" if the machine is not running."""
+        """Return the output of docker on a machine's engine, or "" if the machine is down."""
         if (pid := self.inner(name)) is None:
             return ""
         words = ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "docker", *arguments]
         return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
     def inner(self, name: str) -> int | None:
-        """Return the host's PID of a simulated machine's first process, or None before that process exists."""
+        """Return the PID on the host of a machine's init process, or None if the process does not exist yet."""
         pid = self.nodes[name].pid
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -101,16 +101,16 @@ class Lab:
         return int(children[0]) if children else None
 
     def start(self, name: str) -> None:
-        """Start a machine. Its disk keeps the content from before."""
+        """Start a machine. Its disk keeps its contents across restarts."""
         words = ["nsenter", f"--net=/run/netns/{self.namespace(name)}", "unshare", "--mount", "--uts", "--ipc"]
         words += ["--pid", "--fork", "--mount-proc", "--kill-child", "sh", str(self.folder / name / "start")]
         with (self.folder / name / "log").open("ab") as log:
             child = process.Child(words, stdout=log)
         self.nodes[name] = child
-        self.stack.enter_context(process.running(child, grace=0.1))  # the first process of a namespace ignores SIGTERM
+        self.stack.enter_context(process.running(child, grace=0.1))  # a namespace's init process ignores SIGTERM
 
     def kill(self, name: str) -> None:
-        """Kill all processes of a machine. Unlike in a power failure, the kernel closes all connections."""
+        """Kill all processes of a machine. Unlike after a power failure, the kernel closes all connections."""
         inner = self.inner(name)
         self.nodes[name].kill()
         if inner is not None:
@@ -119,7 +119,7 @@ class Lab:
         self.nodes[name].wait(UP_SECONDS)
 
     def hang(self, name: str) -> None:
-        """Suspend a machine's engine. Connections stay open, and containers keep running."""
+        """Suspend a machine's engine. Connections stay open and containers keep running."""
         self._signal_engine(name, signal.SIGSTOP)
 
     def wake(self, name: str) -> None:
@@ -130,10 +130,10 @@ class Lab:
         inner = self.inner(name)
         if inner is None:
             raise StartError(f"{name} is not up")
-        os.kill(inner, number)  # the first process of its namespace is the engine
+        os.kill(inner, number)  # a machine's init process is its engine
 
     def await_up(self, *names: str) -> None:
-        """Wait until the engines of these machines respond."""
+        """Wait until these machines' engines respond."""
         until = time.monotonic() + UP_SECONDS
         for name in names:
             log = self.folder / name / "log"
@@ -143,15 +143,15 @@ class Lab:
                 time.sleep(0.1)
 
     def link(self, name: str, state: str) -> None:
-        """Set a machine's link up or down."""
+        """Set a machine's network link "up" or "down"."""
         _ip("link", "set", f"{name}{self.tag}", state, namespace=self.namespace("hub"))
 
 
 @contextmanager
 def machines(names: Sequence[str] = NAMES, *, disk: str = "", tag: str = "") -> Iterator[Lab]:
-    """Run the machines until the context exits, and then remove everything.
+    """Run the machines, and remove them when the context exits.
 
-    ``disk`` is the size of each engine's disk in the syntax of mount. By default, engines share this machine's disk.
+    ``disk`` is the size of each engine's disk, in the syntax of mount. By default, engines share this machine's disk.
     """
     folder = Path(tempfile.mkdtemp(prefix="tfb-lab-"))
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""A correct order service in Python. Each step is a method that a misbehaving subclass can override."""
+"""A correct order service in Python. Each step is a method, so that misbehaving subclasses can override it."""
 
 import json
 import re
@@ -18,8 +18,8 @@ LARGEST_ITEM, LARGEST_ORDER = 2**31 - 1, 2**63 - 1
 LOADED_CARD = "4111111111111111"
 
 Document = dict[str, Any]
-Wanted = list[tuple[int, int]]  # item and quantity
-Bought = tuple[int, int, Decimal]  # item, quantity and price
+Wanted = list[tuple[int, int]]  # (item id, quantity)
+Bought = tuple[int, int, Decimal]  # (item id, quantity, price)
 PriceList = Mapping[int, Decimal]
 Db = psycopg.Connection
 
@@ -41,8 +41,6 @@ class RefusedError(Exception):
 class OrderServer(ReferenceServer):
     urls: ClassVar[Mapping[str, str]] = {"order": "/orders"}
     reasons: ClassVar = {**ReferenceServer.reasons, 201: "Created", 204: "No Content", 409: "Conflict"}
-
-    # ---- HTTP --------------------------------------------------------------------------------------------------------
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         path = request.path.rstrip("/").split("/")[1:]
@@ -103,8 +101,6 @@ class OrderServer(ReferenceServer):
         problem = {"type": "about:blank", "title": self.reasons[status], "status": status, "detail": detail}
         return Reply(status=status, content_type="application/problem+json", body=self.encode_json(problem))
 
-    # ---- request parsing ---------------------------------------------------------------------------------------------
-
     def document(self, request: ReceivedRequest) -> Document:
         try:
             document = json.loads(request.body.decode())
@@ -155,10 +151,8 @@ class OrderServer(ReferenceServer):
 
     def order_id(self, text: str, largest: int = LARGEST_ORDER) -> int:
         if not re.fullmatch(r"[0-9]{1,19}", text) or not 1 <= int(text) <= largest:
-            raise RefusedError(404, f"there is no {text}")
+            raise RefusedError(404, f"{text} does not exist")
         return int(text)
-
-    # ---- operations --------------------------------------------------------------------------------------------------
 
     @contextmanager
     def transaction(self, db: Db) -> Iterator[None]:
@@ -169,7 +163,7 @@ class OrderServer(ReferenceServer):
         with self.transaction(db):
             known = 1 <= new.customer <= LARGEST_ITEM
             if not known or not self.one(db, "SELECT 1 FROM customer WHERE id = %s", (new.customer,)):
-                raise RefusedError(400, "an unknown customer")
+                raise RefusedError(400, "unknown customer")
             prices = self.priced(db, new)
             total = self.total(new, prices)
             order = self.insert(db, new.customer, new.card, total)
@@ -181,10 +175,10 @@ class OrderServer(ReferenceServer):
         return self.all_prices(db, [item for item, _ in new.wanted])
 
     def all_prices(self, db: Db, items: Sequence[int]) -> PriceList:
-        """Return the items' prices. Reject the request with 400 if an item does not exist."""
+        """Return the items' prices. Reject the request with status 400 if an item does not exist."""
         prices = self.prices(db, items)
         if len(prices) != len(items):
-            raise RefusedError(400, "an unknown item")
+            raise RefusedError(400, "unknown item")
         return prices
 
     def prices(self, db: Db, items: Sequence[int]) -> PriceList:
@@ -229,7 +223,7 @@ class OrderServer(ReferenceServer):
         for found in self.read(db, order)["items"]:
             if found["itemId"] == item:
                 return dict(found)
-        raise RefusedError(404, f"there is no item {item} in order {order}")
+        raise RefusedError(404, f"order {order} contains no item {item}")
 
     def add(self, db: Db, order: int, item: int, quantity: int) -> Document:
         with self.transaction(db):
@@ -249,11 +243,11 @@ class OrderServer(ReferenceServer):
             self.lock_order(db, order)
             gone = "DELETE FROM order_item WHERE order_id = %s AND item_id = %s"
             if not db.execute(gone, (order, item)).rowcount:
-                raise RefusedError(404, f"there is no item {item} in order {order}")
+                raise RefusedError(404, f"order {order} contains no item {item}")
             self.add_up(db, order)
 
     def lock_order(self, db: Db, order: int) -> None:
-        """Lock the order's row, so that changes to the order's items are serialized."""
+        """Lock the order's row, so that only one transaction at a time can change the order's items."""
         self.there(db, order, "SELECT 1 FROM orders WHERE id = %s FOR UPDATE")
 
     def add_up(self, db: Db, order: int) -> None:
@@ -271,8 +265,6 @@ class OrderServer(ReferenceServer):
             )
         return count
 
-    # ---- documents ---------------------------------------------------------------------------------------------------
-
     def shown(self, order: int, customer: int, card: str, total: Decimal, items: Sequence[Bought]) -> Document:
         lines = [{"itemId": i, "quantity": count, "price": self.money(price)} for i, count, price in sorted(items)]
         return {"id": order, "customerId": customer, "card": card, "total": self.money(total), "items": lines}
@@ -281,11 +273,11 @@ class OrderServer(ReferenceServer):
         return f"{value:.2f}"
 
     def there(self, db: Db, order: int, query: str = "SELECT 1 FROM orders WHERE id = %s") -> tuple[Any, ...]:
-        """Run a query for an order and return the row. Reject the request with 404 if the order does not exist."""
+        """Return the row that the query finds for the order. Reject the request with status 404 if there is no row."""
         if not (row := self.one(db, query, (order,))):
-            raise RefusedError(404, f"there is no order {order}")
+            raise RefusedError(404, f"order {order} does not exist")
         return row
 
     def one(self, db: Db, query: str, values: Sequence[object]) -> tuple[Any, ...]:
-        """Return the first row, or an empty row if there is none."""
+        """Return the first row of the result, or an empty tuple."""
         return db.execute(query.encode(), values).fetchone() or ()

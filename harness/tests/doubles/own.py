@@ -1,4 +1,4 @@
-"""The project's own folders in frameworks/, as opposed to folders added by contributors."""
+"""Folders in frameworks/ that the project itself maintains, as opposed to contributed folders."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ MAINTAINED = '"maintainers": ["tfb"]'
 
 
 def own_folders() -> set[Path]:
-    """Return the folders that the project maintains, including those with an invalid configuration."""
+    """Return the folders that the project maintains, even those with an invalid configuration."""
     files = FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}")
     return {path.parent for path in files if MAINTAINED in path.read_bytes().decode(errors="replace")}
 

@@ -1,4 +1,4 @@
-"""Renders the regression gate's results as a terminal receives them."""
+"""Renders results of the regression gate as text for a terminal."""
 
 import io
 
@@ -9,7 +9,7 @@ from harness.report.terminal import PIPE_WIDTH
 
 
 def printed(result: GateResult, width: int = PIPE_WIDTH) -> str:
-    """Return the regression gate's output for a result, on a terminal of the given width."""
+    """Return what the regression gate prints for a result on a terminal of ``width`` columns."""
     written = io.StringIO()
     stream = InertStream(written)
     print_text(result, SafeConsole(file=stream, width=width, highlight=False))

@@ -1,4 +1,4 @@
-"""A complete run with two implementations, as records and as files."""
+"""A complete run of two implementations, as records and as files."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ BROKEN = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=3.0, threshold
 
 
 def info(run_id: str = "20260101-000000") -> RunInfo:
-    """Return the description of a run with two implementations and two processes each. ``fast`` is the baseline."""
+    """Return the description of a run: two implementations with two processes each, and the baseline ``fast``."""
     rules = ProcessLimits(minimum=PROCESSES, maximum=PROCESSES)
     found = runs.run_info(("fast", "slow"), rules, reference="fast", loads=LOADS)
     return found.model_copy(update={"run_id": run_id, "name": "invented", "completed_at": 61.0})
@@ -34,7 +34,7 @@ def trial(implementation: str, process: int, throughput: float, *, test_type: st
 
 
 def trials() -> list[Trial]:
-    """Return two trials per cell. The trials of ``slow`` contain errors at the highest number of queries."""
+    """Return two trials per cell. ``slow`` has errors at the highest number of queries."""
     recorded = []
     for implementation, factor in (("fast", 2.0), ("slow", 1.0)):
         for test_type, loads in LOADS.items():
@@ -48,7 +48,7 @@ def trials() -> list[Trial]:
 
 
 def process(implementation: str, number: int, status: Literal["ok", "failed", "interrupted"] = "ok") -> ProcessRecord:
-    """Return the record of a process."""
+    """Return a process record."""
     return ProcessRecord(
         implementation=implementation, process=number, started_at=0.0, startup_time=0.25, status=status
     )
@@ -57,7 +57,7 @@ def process(implementation: str, number: int, status: Literal["ok", "failed", "i
 def verdict(
     implementation: str, test_type: str, outcome: Outcome = Outcome.PASS, *, process: int = 0
 ) -> VerificationRecord:
-    """Return a verification record with a single check."""
+    """Return a verification record with one check."""
     results = (CheckResult(check="status-ok", rule="http.2", outcome=outcome),)
     return VerificationRecord(
         implementation=implementation, test_type=test_type, process=process, thorough=process == 0, outcome=outcome,
@@ -68,7 +68,7 @@ def verdict(
 def stored(
     folder: Path, info: RunInfo, trials: Sequence[Trial], verdicts: Iterable[VerificationRecord] = ()
 ) -> RunStore:
-    """Write a run with these trials and the processes that they belong to."""
+    """Write a run with these trials and their processes."""
     store = RunStore(folder, started_at=0.0)
     store.write_info(info)
     for one in trials:
@@ -82,6 +82,6 @@ def stored(
 
 
 def write(results: Path, run_id: str = "20260101-000000") -> RunStore:
-    """Write the complete run."""
+    """Write the complete run into the folder ``results``."""
     verdicts = [verdict(implementation, test_type) for implementation in ("fast", "slow") for test_type in LOADS]
     return stored(results / run_id, info(run_id), trials(), verdicts)

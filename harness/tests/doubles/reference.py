@@ -1,7 +1,7 @@
-"""The reference server: a plain implementation of all test types in docs/requirements.md, with overridable steps.
+"""The reference server: a plain implementation of all test types in docs/requirements.md.
 
-It uses raw sockets, psycopg and a thread per connection. Rogues replace methods. Therefore each step at which
-implementations make mistakes is a method, for example drawing ids, encoding a row as JSON, or framing bytes.
+It uses raw sockets, psycopg and a thread per connection. Each step that implementations get wrong is a method that
+rogues can replace, for example drawing ids, encoding a row as JSON, or framing bytes.
 """
 
 import html
@@ -45,7 +45,7 @@ DatabaseConnection = psycopg.Connection
 
 
 class ReferenceServer(HttpDouble):
-    """A server for all test types. Test types that return rows need a database; fan-out needs ``upstream``."""
+    """A server for all test types. Test types that return rows need ``database``, and fan-out needs ``upstream``."""
 
     pool_size: ClassVar = POOL_SIZE
     urls: ClassVar[Mapping[str, str]] = URLS
@@ -106,8 +106,6 @@ class ReferenceServer(HttpDouble):
                     rows = self.rows(session, connection, self.draw(session, count))
                 return self.encode_json(self.array(rows))
 
-    # ---- json and plaintext ------------------------------------------------------------------------------------------
-
     def json_body(self) -> bytes:
         return self.encode_json({"message": "Hello, World!"})
 
@@ -116,8 +114,6 @@ class ReferenceServer(HttpDouble):
 
     def encode_json(self, document: object) -> bytes:
         return json.dumps(document, separators=(",", ":")).encode()
-
-    # ---- delay and fan-out -------------------------------------------------------------------------------------------
 
     def milliseconds(self, text: str | None) -> int:
         return min(max(int(text), 0), 1000) if text and re.fullmatch(r"-?[0-9]+", text) else 0
@@ -132,7 +128,7 @@ class ReferenceServer(HttpDouble):
         return self.encode_json({"calls": count, "sum": sum(self.call() for _ in range(count))})
 
     def call(self) -> int:
-        """Call the upstream server once, over this thread's keep-alive connection."""
+        """Call the upstream server once, on this thread's keep-alive connection."""
         address = urlsplit(self.upstream or "")
         connection: http.client.HTTPConnection | None = getattr(self._upstream_connections, "connection", None)
         if connection is None:
@@ -140,8 +136,6 @@ class ReferenceServer(HttpDouble):
             self._upstream_connections.connection = connection
         connection.request("GET", address.path)
         return int(connection.getresponse().read())
-
-    # ---- rows --------------------------------------------------------------------------------------------------------
 
     def parameter(self, text: str, name: str = "queries") -> str | None:
         pairs = (pair.partition("=") for pair in text.split("&"))
@@ -164,8 +158,6 @@ class ReferenceServer(HttpDouble):
     def array(self, rows: Sequence[WorldRow]) -> object:
         return [self.row(*row) for row in rows]
 
-    # ---- update ------------------------------------------------------------------------------------------------------
-
     def update(self, session: ClientSession, connection: psycopg.Connection, count: int) -> list[WorldRow]:
         ids = sorted(self.draw_different(session, count))
         old = self.rows(session, connection, ids)
@@ -187,8 +179,6 @@ class ReferenceServer(HttpDouble):
             ([identifier for identifier, _ in rows], [number for _, number in rows]),
         )
 
-    # ---- fortunes ----------------------------------------------------------------------------------------------------
-
     def fortunes(self, connection: psycopg.Connection) -> list[tuple[int, str]]:
         return connection.execute("SELECT id, message FROM fortune").fetchall()
 
@@ -204,8 +194,6 @@ class ReferenceServer(HttpDouble):
 
     def escape(self, message: str) -> str:
         return html.escape(message)
-
-    # ---- database ----------------------------------------------------------------------------------------------------
 
     def connect(self) -> psycopg.Connection:
         if self.database is None:

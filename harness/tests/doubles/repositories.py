@@ -1,15 +1,15 @@
-"""Creates Git repositories with hostile content or configuration, owned by any account."""
+"""Creates git repositories with hostile content or configuration, owned by any account."""
 
 import os
 import subprocess
 from pathlib import Path
 
-MALLORY = 61_999  # a UID without an account; owns the hostile repositories
+MALLORY = 61_999  # owner of hostile repositories: a UID without an account
 TOML = '[service]\nstart = "./shop"\n[[request]]\nname = "a"\npath = "/"\n'
 
 
 def git(folder: Path, *words: str, text: str = "") -> str:
-    """Run git in a repository with a fixed author, and return the output."""
+    """Run git with a fixed author and return its output."""
     author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "safe.directory=*"]
     command = ["git", *author, "-C", str(folder), *words]
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
@@ -20,7 +20,7 @@ def git(folder: Path, *words: str, text: str = "") -> str:
 
 
 def repository(folder: Path, **files: str) -> Path:
-    """Create a repository with a committed tfb.toml and the given files; ``__`` in a name becomes a dot."""
+    """Create a repository and commit a tfb.toml and the given files. ``__`` in a name becomes a dot."""
     folder.mkdir(parents=True)
     for name, text in {"tfb__toml": TOML, **files}.items():
         path = folder / name.replace("__", ".")
@@ -33,7 +33,7 @@ def repository(folder: Path, **files: str) -> Path:
 
 
 def tree(folder: Path, *lines: str) -> str:
-    """Commit a tree that ``git add`` could not create, from lines for ``git mktree``; return the commit."""
+    """Commit a tree that ``git add`` would refuse, from lines for ``git mktree``. Return the commit."""
     made = git(folder, "mktree", "--missing", text="".join(f"{line}\n" for line in lines))
     return git(folder, "commit-tree", made, "-m", "odd", "-p", "HEAD")
 
@@ -43,7 +43,7 @@ def blob(folder: Path, text: str) -> str:
 
 
 def give(folder: Path, uid: int) -> None:
-    """Change the owner of a folder and its contents."""
+    """Change the owner of a folder and of everything in it."""
     for place, folders, names in os.walk(folder):
         for name in (*folders, *names):
             os.lchown(Path(place, name), uid, uid)
@@ -51,14 +51,14 @@ def give(folder: Path, uid: int) -> None:
 
 
 def let_others_enter(folder: Path) -> None:
-    """Let other accounts enter a test's folder and its parents, without removing permissions."""
+    """Let other accounts enter a test's folder and its parents. No permission is removed."""
     for place in (folder, *folder.parents):
         if not place.stat().st_mode & 0o001:
             place.chmod(place.stat().st_mode | 0o011)
 
 
 def witness(folder: Path) -> tuple[Path, Path]:
-    """Create a program that records its UID in a file; return the paths of the program and the file."""
+    """Create a program that records its UID in a file. Return the program and the file."""
     program, ran = folder / "spy", folder / "ran"
     program.write_text(f'#!/bin/sh\nid -u >> "{ran}"\ncat\n', encoding="utf-8")
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Creates records of runs with simulated or given values, for ranking tests."""
+"""Creates records of runs with simulated or given values for ranking tests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def trial(
     implementation: str, throughput: float, process: int = 0, round_: int = 0, *, test_type: str = "json",
     load: Load = LOAD, **changes: Any,
 ) -> Trial:  # fmt: skip
-    """Return a one-second trial in which the server uses a full CPU by default; ``changes`` sets other fields."""
+    """Return a one-second trial. By default, the server uses one full CPU; ``changes`` replaces other fields."""
     measured = Trial(
         id=f"{implementation}-{test_type}-{load.label}-{process}.{round_}",
         implementation=implementation, test_type=test_type, load=load, process=process, round=round_,
@@ -37,7 +37,7 @@ def trial(
 
 
 def trials(tables: Mapping[tuple[str, Load], Logs], names: Sequence[str]) -> list[Trial]:
-    """Return the trials for tables of log(throughput) with shape (servers, processes, rounds); NaN: no trial."""
+    """Return trials for arrays of log(throughput) with shape (servers, processes, rounds). NaN means no trial."""
     return [
         trial(
             names[i], 1000.0 * float(np.exp(logs[i, process, round_])), process, round_, test_type=test_type, load=load
@@ -51,7 +51,7 @@ def run_info(
     names: Sequence[str], rules: ProcessLimits, *, reference: str | None = None,
     loads: Mapping[str, tuple[Load, ...]] | None = None,
 ) -> RunInfo:  # fmt: skip
-    """Return the description of a run with these implementations."""
+    """Return the description of a run of the named implementations."""
     planned = dict(loads or {"json": (LOAD,)})
     implementations = tuple(
         ImplementationInfo(

@@ -1,8 +1,8 @@
-"""Writes deterministic runs for the dashboard and its tests: ``python -m harness.tests.doubles.sample_data FOLDER``.
+"""Writes deterministic synthetic runs for the dashboard and its tests.
 
-``small`` is a valid run of four implementations, and ``second`` is the same run a week later. ``hostile`` contains
-markup and broken values. ``large`` has 500 implementations x 7 test types. ``orders`` is a run of the order service.
-All trials are synthetic, but they are ranked like real trials.
+Start it with ``python -m harness.tests.doubles.sample_data FOLDER``. ``small`` is a valid run of four implementations,
+and ``second`` is the same run a week later. ``hostile`` contains markup and broken values. ``large`` has 500
+implementations x 7 test types. ``orders`` is a run of the order service. All runs are ranked like real runs.
 """
 
 import argparse
@@ -26,17 +26,17 @@ from harness.tests.doubles.invented import EPOCH, MARKUP, SIX, copied, finished,
 from harness.tests.doubles.records import process as process_of
 
 FAILING = {("es4x", "update")}
-GOAL = LatencyGoal(percentile=99.0, seconds=0.1)  # goal of the order service
+GOAL = LatencyGoal(percentile=99.0, seconds=0.1)  # latency goal of the order service
 FACTORS = (1.0, 32.0)
-CAPACITY = 120.0  # highest factor at which the first implementation meets the goal
+CAPACITY = 120.0  # the first implementation meets the goal up to this factor
 
 ORDER_USE_CASES = (
     TEST_TYPES["order"].use_cases if "order" in TEST_TYPES else ()
-)  # empty if harness/extras/orders is removed
+)  # empty if harness/extras/orders has been removed
 
 
 def write_records(folder: Path, records: RunRecords) -> None:
-    """Write all files of a run, including the ranking and the logs of builds and processes."""
+    """Write all files of a run, including its ranking and the logs of its builds and processes."""
     lines: dict[str, Sequence[Record]] = {
         "trials": records.trials, "processes": records.processes, "verdicts": records.verdicts
     }  # fmt: skip
@@ -58,7 +58,7 @@ def write_records(folder: Path, records: RunRecords) -> None:
 
 @cache
 def four() -> RunRecords:
-    """Return a run: 4 implementations x 6 test types x 3 processes x 2 rounds. es4x fails one verification."""
+    """Return a run of 4 implementations x 6 test types x 3 processes x 2 rounds. es4x fails one verification."""
     return simulated(invented.SPEEDS, failing=FAILING)
 
 
@@ -69,12 +69,12 @@ def small(results: Path, run_id: str = "20250615-small", *, started_at: float = 
 
 
 def second(results: Path) -> None:
-    """Write the same run with dates a week later."""
+    """Write the run ``small`` with dates a week later."""
     small(results, "20250622-second", started_at=EPOCH + 604_800)
 
 
 def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> None:
-    """Write a run with ``count`` implementations x 7 test types x 3 processes, and few windows per trial."""
+    """Write a run of ``count`` implementations x 7 test types x 3 processes with two windows per trial."""
     dice = random.Random(11)
     columns = (
         ["Java", "Go", "Rust", "C#", "JavaScript", "Python", "PHP", "Ruby", "Kotlin", "Scala", "C++", "Elixir"],
@@ -92,7 +92,7 @@ def large(results: Path, count: int = 500, run_id: str = "20250616-large") -> No
 
 
 def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
-    """Write a run with markup in names, broken values and truncated files, and three folders that are not runs."""
+    """Write a run with markup in names, broken values and truncated files. Add three folders that are not runs."""
     items = [
         implementation((name,) * 7).model_copy(
             update={"folder": "javascript:alert(3)", "notes": name, "display_name": name, "tags": (name,)}
@@ -122,7 +122,7 @@ def hostile(results: Path, run_id: str = "20250617-hostile") -> None:
 
 
 def order_latency(median: float) -> Latency:
-    """Return a latency distribution of about a thousand responses, with a maximum of three times the median."""
+    """Return the latencies of about a thousand responses. The maximum is three times the median."""
     return Latency(
         basis="open-loop, intended send time",
         mean=median,
@@ -135,9 +135,9 @@ def order_latency(median: float) -> Latency:
 
 
 def order_trial(name: str, process: int, factor: float, median: float, *, purpose: Purpose = "measure") -> Trial:
-    """Return a trial with a thousand arrivals of each use case, two of which failed.
+    """Return a trial with a thousand arrivals of each use case, of which two fail.
 
-    A complete arrival takes twice as long as an operation.
+    The median arrival takes twice as long as the median operation.
     """
     operation_latency, arrival_latency = order_latency(median), order_latency(2 * median)
     operations = tuple(
@@ -170,7 +170,7 @@ def order_trial(name: str, process: int, factor: float, median: float, *, purpos
 def orders(results: Path, processes: int = 4) -> None:
     """Write a run of four implementations at two factors.
 
-    In the first process, one implementation meets the goal at all factors.
+    In the first process, the search finds no upper limit for one implementation.
     """
     drawn = random.Random(3)
     items = [implementation(row) for row in invented.REAL]
@@ -188,7 +188,7 @@ def orders(results: Path, processes: int = 4) -> None:
             tried = [
                 (capacity, 0.01),
                 (1.04 * capacity, 2 * GOAL.seconds),
-            ]  # the goal is met at the capacity, and missed slightly above it
+            ]  # the goal is met at the capacity and missed just above it
             for factor, median in tried if position < 3 or process else tried[:1]:
                 trials.append(order_trial(item.name, process, factor, median, purpose="search"))
     started = [process_of(item.name, process) for process in range(processes) for item in items]
@@ -198,7 +198,7 @@ def orders(results: Path, processes: int = 4) -> None:
 
 
 def techempower(path: Path) -> None:
-    """Write a results.json with TechEmpower's keys, from one process per implementation."""
+    """Write a results.json with TechEmpower's keys and one process per implementation."""
     speeds = {"gemini": 1.4, "undertow": 1.9, "flask": 0.15}
     items = [implementation((name, "Java", "None", "None", "MySQL", "Raw", "Micro")) for name in speeds]
     one = simulated({"one": 1.0}, ("json", "db"), processes=1)
@@ -207,7 +207,7 @@ def techempower(path: Path) -> None:
 
 
 def scores(path: Path) -> None:
-    """Write two rankings, of a complete run and of some of its test types, to test the page's arithmetic."""
+    """Write the rankings of a run and of a subset of its test types, for tests of the page's arithmetic."""
     chosen = ("json", "fortune")
     items = [implementation(row) for row in invented.REAL]
     whole = finished(simulated(invented.SPEEDS, processes=4, failing=FAILING), "fixture", items, started_at=0.0)
@@ -223,7 +223,7 @@ def scores(path: Path) -> None:
 
 
 def main() -> None:
-    """Write the runs named on the command line."""
+    """Write the runs that are named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
     parser.add_argument("runs", nargs="*", default=["small", "second", "hostile", "techempower"])

@@ -1,4 +1,4 @@
-"""A small service with a catalogue of items, and the requests that its tfb.toml would declare."""
+"""A small service with a catalogue of items, and the requests that its tfb.toml could declare."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ def unchanged(_: ReceivedRequest, reply: Reply) -> Reply:
 
 
 class ServiceDouble(ReferenceServer):
-    """The service's server. ``wrong`` changes replies; if ``when_busy`` is set, only under load."""
+    """The service's server. ``wrong`` falsifies replies: always, or with ``when_busy`` only under load."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ServiceDouble(ReferenceServer):
     ) -> None:
         super().__init__()
         self.wrong, self.when_busy = wrong, when_busy
-        self.bodies: list[bytes] = []  # bodies of requests
+        self.bodies: list[bytes] = []  # bodies of the requests
         asked = [DeclaredRequest.model_validate(request) for request in requests]
         self.test_types: Mapping[str, TestType] = declared_test_types(asked, Path(), seed=1)
 
@@ -94,5 +94,5 @@ class ServiceDouble(ReferenceServer):
         return wrong(request, right(request))
 
     def headers(self, reply: Reply) -> list[tuple[str, str]]:
-        """Let the reply's fields replace the server's fields, and omit ``Connection: close``."""
+        """Let the reply's fields override the server's. Omit ``Connection: close``."""
         return list(dict(super().headers(replace(reply, close=False))).items())

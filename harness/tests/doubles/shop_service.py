@@ -1,4 +1,4 @@
-"""A service with a slow and a fast request, in a repository whose versions the regression gate compares."""
+"""A service with a slow and a fast request. The regression gate compares versions in its repository."""
 
 import json
 import os
@@ -71,7 +71,7 @@ BOTH = (("slow", "/slow"), ("quick", "/quick"))
 
 
 def shop_repository(folder: Path) -> Path:
-    """Create the service's repository below ``folder``. Base declares both requests."""
+    """Create the service's repository below ``folder``. Its main branch declares both requests."""
     let_others_enter(folder)
     return repository(folder / "shop", tfb__toml=toml(*BOTH), server__py=SERVER)
 
@@ -84,7 +84,10 @@ def session(shop: Path, place: Path) -> PreparedComparison:
 def compare(
     folder: Path, *words: str, shared_account: bool = False, seconds: int = 20
 ) -> tuple[int, dict[str, Any], str]:
-    """Run the regression gate as a user would. With ``shared_account``, all sides run under the same account."""
+    """Run ``./tfb compare`` and return the exit code, the JSON result and the output.
+
+    With ``shared_account``, all sides run under the same account.
+    """
     lines = "import sys; from harness.host import accounts; from harness import cli"
     lines += "; accounts.server_accounts = lambda port: None" if shared_account else ""
     command = [sys.executable, "-c", f"{lines}; sys.exit(cli.main(sys.argv[1:]))", "compare", *words]

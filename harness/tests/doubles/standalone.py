@@ -1,4 +1,7 @@
-"""Writes implementation folders that need only Python, for installed copies of tfb, which lack this package."""
+"""Writes implementation folders that need only Python.
+
+Tests of installed copies of tfb use them, because an installed copy lacks this package's servers.
+"""
 
 import json
 from pathlib import Path
@@ -46,7 +49,7 @@ asyncio.run(main())
 
 
 def write_implementations(frameworks: Path, *names: str) -> None:
-    """Create the folders of implementations below ``frameworks``."""
+    """Create a folder below ``frameworks`` for each named implementation."""
     for name in names:
         folder = frameworks / "Python" / name
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Conversations over HTTP/2 and WebSocket for servers of tests. Subclasses can override each step."""
+"""HTTP/2 and WebSocket for test servers. Subclasses can override each step."""
 
 import contextlib
 import socket
@@ -18,26 +18,24 @@ from wsproto.utilities import LocalProtocolError
 from harness.tests.doubles.http_double import ClientSession, HttpDouble, ReceivedRequest, Reply
 
 FRAME_BYTES = 16_384
-Answer = tuple[int, list[tuple[str, str]], bytes]  # stream, header fields and body
+Answer = tuple[int, list[tuple[str, str]], bytes]  # (stream, header fields, body)
 
 
 class StreamDouble(HttpDouble):
-    """A server that can also use HTTP/2 and WebSocket."""
+    """A server that also speaks HTTP/2 and WebSocket."""
 
     settings: ClassVar[dict[SettingCodes, int]] = {SettingCodes.MAX_CONCURRENT_STREAMS: 100}
 
     def _serve(self, line: socket.socket, session: ClientSession) -> None:
-        with contextlib.suppress(ProtocolError, LocalProtocolError):  # a rogue continued after the end of a stream
+        with contextlib.suppress(ProtocolError, LocalProtocolError):  # a rogue went on after the end of a stream
             super()._serve(line, session)
-
-    # ---- HTTP/2 ------------------------------------------------------------------------------------------------------
 
     def converse_http2(self, line: socket.socket, session: ClientSession) -> None:
         peer = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
         peer.local_settings = Settings(client=False, initial_values=self.settings)
         peer.initiate_connection()
         line.sendall(peer.data_to_send())
-        bodies: dict[int, bytes] = {}  # the rest of each body
+        bodies: dict[int, bytes] = {}  # stream -> unsent part of its body
         while data := line.recv(262_144):
             try:
                 events = peer.receive_data(data)
@@ -78,14 +76,14 @@ class StreamDouble(HttpDouble):
         return stream, [(":status", f"{reply.status}"), *fields], b"" if request.method == "HEAD" else reply.body
 
     def arrange_streams(self, answers: list[Answer]) -> list[Answer]:
-        """Return the answers in the order in which they begin."""
+        """Return the responses in the order in which they start."""
         return answers
 
     def begin(self, peer: H2Connection, stream: int, fields: list[tuple[str, str]], body: bytes) -> None:
         peer.send_headers(stream, fields, end_stream=not body)
 
     def send_bodies(self, peer: H2Connection, bodies: dict[int, bytes]) -> None:
-        """Send as much of each body as the windows permit, one frame of each stream after the other."""
+        """Send as much of each body as flow control permits, alternating between streams after each frame."""
         progress = True
         while progress:
             progress = False
@@ -102,10 +100,8 @@ class StreamDouble(HttpDouble):
         return peer.data_to_send()
 
     def leaves(self, peer: H2Connection, line: socket.socket, session: ClientSession) -> bool:
-        """Return whether the server closes the connection now."""
+        """Return whether the server should close the connection now."""
         return False
-
-    # ---- WebSocket ---------------------------------------------------------------------------------------------------
 
     def converse_websocket(self, line: socket.socket, session: ClientSession) -> None:
         peer = WSConnection(ConnectionType.SERVER)
@@ -133,7 +129,7 @@ class StreamDouble(HttpDouble):
         return self.encode(None, Reply(status=426, headers=[("Upgrade", "websocket")], close=True))
 
     def join(self, parts: list[str | bytes]) -> str | bytes:
-        """Return the message that consists of these fragments."""
+        """Return the message made of these fragments."""
         texts = [part for part in parts if isinstance(part, str)]
         return "".join(texts) if texts else b"".join(part for part in parts if not isinstance(part, str))
 

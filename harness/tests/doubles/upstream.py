@@ -1,4 +1,4 @@
-"""An upstream server in the test's process that responds with random integers and records them."""
+"""An upstream server in the test's own process. It responds with random integers and records them."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""Fixtures for end-to-end tests. All tests share a real smoke run per runtime."""
+"""Fixtures for end-to-end tests. The tests share one real smoke run per runtime."""
 
 import json
 import os
@@ -26,7 +26,7 @@ LATE = f"{NOT_JUDGED}the check's time for other implementations was over: pytest
 
 @dataclass(frozen=True)
 class Finished:
-    """A completed ./tfb run."""
+    """A finished ./tfb run."""
 
     status: int
     stderr: str
@@ -36,12 +36,12 @@ class Finished:
 
 
 def left() -> float:
-    """Return how many seconds remain until tests marked ``every`` may no longer start."""
+    """Return the seconds during which tests marked ``every`` may still start."""
     return float(os.environ.get(DEADLINE_VARIABLE) or "inf") - time.time()
 
 
 def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
-    """Run tfb as a separate process, as a user would."""
+    """Run tfb in a separate process, as a user would."""
     command = [sys.executable, "-m", "harness", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     return subprocess.run(
@@ -50,7 +50,7 @@ def tfb(*arguments: str, seconds: float = RUN_SECONDS, cwd: Path = REPOSITORY) -
 
 
 def require_tools(*names: str) -> None:
-    """Skip the test if the named implementations need a missing tool."""
+    """Skip the test if a tool that the named implementations need is missing."""
     needs = requirements.tool_requirements(
         select_implementations(scan_folders(), Selection(test=names)), own_database=True
     )
@@ -59,7 +59,7 @@ def require_tools(*names: str) -> None:
 
 
 def smoke(runtime: str) -> Finished:
-    """Measure the core implementations, or all implementations in Docker with ``./tfb check --all``."""
+    """Measure the core implementations. In Docker, ``./tfb check --all`` measures all implementations."""
     if runtime == "local":
         require_tools("run")
     every = runtime == "docker" and os.environ.get("TFB_CHECK") == "all"
@@ -73,5 +73,5 @@ def smoke(runtime: str) -> Finished:
 
 @pytest.fixture(scope="session", params=["local", pytest.param("docker", marks=pytest.mark.docker)])
 def run(request: pytest.FixtureRequest) -> Finished:
-    """Return the smoke run of a runtime. Every test that uses this fixture runs once for each runtime."""
+    """Return a runtime's smoke run. Tests that use this fixture run once per runtime."""
     return smoke(request.param)

@@ -1,4 +1,4 @@
-"""Runs of small real servers with each profile, and from a fresh clone."""
+"""Runs of small real servers, with each profile and from a fresh clone."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def test_a_run_measures_every_cell_and_adds_witnesses(scene: Scene) -> None:
 
 
 def short(name: str, **values: str) -> str:
-    """Write a copy of a profile from config/ with shorter times."""
+    """Return a profile from config/ with other values, such as shorter times."""
     text = (PROFILES / f"{name}.toml").read_text(encoding="utf-8")
     for key, value in values.items():
         text, times = re.subn(rf"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)
@@ -68,7 +68,7 @@ def test_the_latency_profile_searches_the_capacity(scene: Scene) -> None:
 
 
 def test_the_first_command_of_a_fresh_clone_measures(scene: Scene) -> None:
-    """./tfb run needs only the checkout and the locked packages. A single server keeps the test short."""
+    """./tfb run needs only the checkout and the locked packages."""
     if shutil.which("cargo") is None:
         pytest.skip("cargo is missing: ./tfb doctor")
     clone = scene.root / "clone"

@@ -1,4 +1,4 @@
-"""Responses of the core implementations while the database is down, a query fails or the upstream service fails."""
+"""Responses of the core implementations while the database is down, a query fails or the upstream server fails."""
 
 import contextlib
 import http.client
@@ -22,12 +22,15 @@ NAMES = ("es4x", "express", "resteasy", "vertx-web")
 WITHOUT_DATABASE = ("/json", "/plaintext", "/delay")
 WORLD = ("/db", "/queries?queries=2", "/updates?queries=2")
 WITH_DATABASE = (*WORLD, "/fortunes")
-PATIENCE_SECONDS = 30.0  # time limit for a recovery, which takes at most two seconds on an idle machine
-READY_SECONDS = 240.0  # time limit for starting four servers on a busy machine
+PATIENCE_SECONDS = 30.0  # time limit for recovery; an idle machine needs at most two seconds
+READY_SECONDS = 240.0  # time limit for the start of four servers on a busy machine
 
 
 class StartedServers:
-    """The core servers, a database and an upstream service. ``at_start``: statuses before the database was started."""
+    """The core servers, a database and an upstream server.
+
+    ``at_start`` holds statuses from before the database started.
+    """
 
     def __init__(self, database: EmbeddedDatabase, upstream: FakeUpstream, servers: Mapping[str, Server]) -> None:
         self.database = database
@@ -36,12 +39,12 @@ class StartedServers:
         self.at_start = {name: self.statuses(name) for name in servers}
 
     def administer(self, statement: str) -> None:
-        """Run an SQL statement as the administrator."""
+        """Run an SQL statement as the database administrator."""
         with connect(self.database.address, admin=True) as admin:
             admin.execute(statement.encode())
 
     def status(self, name: str, path: str) -> int:
-        """Return the status of a GET request."""
+        """Send a GET request and return the response's status."""
         endpoint = self.servers[name].endpoint
         connection = http.client.HTTPConnection(endpoint.host, endpoint.port, timeout=PATIENCE_SECONDS)
         with contextlib.closing(connection):
@@ -49,7 +52,7 @@ class StartedServers:
             return connection.getresponse().status
 
     def recovers(self, *names: str) -> None:
-        """Require that each named server recovers on every route within PATIENCE_SECONDS."""
+        """Wait until the named servers respond with 200 on every route, for at most PATIENCE_SECONDS."""
         for name in names:
             until = time.monotonic() + PATIENCE_SECONDS
             while (found := self.statuses(name)) != HEALTHY:
@@ -57,7 +60,7 @@ class StartedServers:
                 time.sleep(0.1)
 
     def statuses(self, name: str) -> dict[str, int]:
-        """Return the status of each of a server's routes."""
+        """Return the status of every route of a server."""
         return {path: self.status(name, path) for path in (*WITHOUT_DATABASE, *WITH_DATABASE)}
 
 
@@ -67,7 +70,7 @@ AWAY = {**HEALTHY, **dict.fromkeys(WITH_DATABASE, 503)}
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
-    """Build and start the servers while the database is down, then start the database."""
+    """Build the servers, start them while the database is down, and then start the database."""
     work = tmp_path_factory.mktemp("contract")
     postgres = toolchain.find_tool("postgres")
     if postgres is None:
@@ -86,7 +89,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartedServers]:
             assert build.status == "ok", build.reason
         database = stack.enter_context(embedded_database(postgres, work / "database.log"))
         database.close()
-        # While the servers start, the database's port accepts connections but never responds.
+        # While the servers start, the database's port accepts connections but nothing responds.
         with socket.create_server((database.address.host, database.address.port)):
             servers = {
                 name: stack.enter_context(
@@ -112,7 +115,7 @@ def test_recovers_with_the_database_and_sends_503_without(place: StartedServers)
     try:
         during = {name: place.statuses(name) for name in NAMES}
     finally:
-        place.database.start_postgres()  # restarts with the same data
+        place.database.start_postgres()  # the data is unchanged
     assert during == dict.fromkeys(NAMES, AWAY)
     place.recovers(*NAMES)
 
@@ -123,7 +126,7 @@ def test_recovers_with_the_database_and_sends_503_without(place: StartedServers)
     [
         ("ALTER TABLE world RENAME TO elsewhere", "ALTER TABLE elsewhere RENAME TO world"),
         ("REVOKE SELECT ON world FROM benchmarkdbuser", "GRANT SELECT ON world TO benchmarkdbuser"),
-        ("UPDATE world SET id = id + 100000", "UPDATE world SET id = id - 100000"),  # the requested row is missing
+        ("UPDATE world SET id = id + 100000", "UPDATE world SET id = id - 100000"),  # requested rows are missing
     ],
 )
 def test_only_failed_queries_send_503(place: StartedServers, name: str, broken: str, mended: str) -> None:

@@ -1,4 +1,4 @@
-"""The dashboard's page is built in a container if Node.js is missing."""
+"""Without Node.js, the dashboard's page is built in a container."""
 
 import re
 import shutil

@@ -17,7 +17,7 @@ from harness.tests.scene import PROGRAM, CommandResult, Scene, docker, new_scene
 
 pytestmark = [pytest.mark.e2e, pytest.mark.docker, pytest.mark.timeout(600)]
 
-BUILD_SECONDS = 12  # time limit for builds, instead of the usual hour
+BUILD_SECONDS = 12  # time limit for a build, instead of an hour
 MEMORY_MIB = 48
 UPSTREAM = "FROM debian:trixie-slim\nCOPY server.pl /\nENV HOST=0.0.0.0 PORT=3000\n"
 QUICK_BUILDS = f"import harness.runtime.docker as docker\ndocker.BUILD_SECONDS = {BUILD_SECONDS}\n{PROGRAM}"
@@ -25,7 +25,7 @@ QUICK_BUILDS = f"import harness.runtime.docker as docker\ndocker.BUILD_SECONDS =
 
 @pytest.fixture(scope="module", autouse=True)
 def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Build in advance those images that take longer than BUILD_SECONDS. Remove the tests' images afterwards."""
+    """Build the images that take longer than BUILD_SECONDS in advance. Remove the tests' images afterwards."""
     words = ("--type", "json", "--profile", "smoke", "--duration", "1", "--runtime", "docker")
     completed = tfb("run", "express", *words, "--results", str(tmp_path_factory.mktemp("results")))
     assert completed.returncode == 0, completed.stderr
@@ -36,7 +36,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def gallery() -> Iterator[Scene]:
-    """Run all misbehaving images together with a well-behaved image. Yield the finished run's folder."""
+    """Run all misbehaving images and one well-behaved image together. Yield the finished run's scene."""
     with new_scene() as scene:
         for name in ("good", "exits-at-once", "never-listens", "out-of-memory", "dies-under-load"):
             scene.image(f"e2e-{name}", name)
@@ -82,7 +82,7 @@ def test_the_image_of_a_good_build_is_recorded(gallery: Scene) -> None:
 
 
 def struck(scene: Scene, strike: Callable[["subprocess.Popen[bytes]"], object]) -> CommandResult:
-    """Start a run, call ``strike`` during a load, and require that no container remains."""
+    """Start a run, call ``strike`` during a load, and assert that no container remains."""
     scene.image("e2e-one")
     answer = scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), strike)
     assert scene.containers() == []
@@ -102,7 +102,7 @@ def test_an_interrupted_run_leaves_no_container(scene: Scene, number: signal.Sig
 
 
 def test_clean_removes_containers_of_killed_runs(scene: Scene) -> None:
-    """``./tfb clean`` removes a killed run's containers, but keeps an active run's."""
+    """``./tfb clean`` removes the containers of a killed run and keeps those of an active run."""
     scene.image("e2e-one")
     labels = ("--label", f"{RUN_LABEL}=alive", "--label", f"{OWNER_LABEL}={ownership.own_identity()}")
     scene.struck(("--test", "e2e-one", "--type", "json"), scene.at("measure"), lambda run: run.kill())
@@ -141,14 +141,14 @@ def test_images_are_rebuilt_only_when_sources_change(scene: Scene) -> None:
     assert verified() == first
     server.write_text(server.read_text() + "# another line\n")
     assert verified() not in ("", first)
-    docker("image", "rm", first)  # ./tfb clean would also remove the images of other runs
+    docker("image", "rm", first)  # ``./tfb clean`` would also remove the images of other runs
     dry = tfb("clean", "--dry-run", seconds=60)
     assert (dry.returncode, "tfb/e2e-own:latest" in dry.stdout) == (0, True)
     assert verified("--force-rm") == ""
 
 
 def test_verify_rejects_root_and_ignored_sigterm(scene: Scene) -> None:
-    """The other implementation, e2e-good, runs unprivileged and stops on SIGTERM, so it passes."""
+    """The other implementation, e2e-good, has no root privileges and stops on SIGTERM, so it passes."""
     scene.image("e2e-good")
     stubborn = json.dumps(["sh", "-c", "trap '' TERM; perl /server.pl; true"])
     scene.image("e2e-root", dockerfile=f"FROM debian:trixie-slim\nCOPY server.pl /\nCMD {stubborn}\n")
@@ -167,7 +167,7 @@ def test_verify_rejects_root_and_ignored_sigterm(scene: Scene) -> None:
 
 
 def test_upstream_folders_reach_the_database_by_name(scene: Scene) -> None:
-    """Like folders in TechEmpower's repository, this folder chooses its own port and has no ``local`` block."""
+    """Like TechEmpower's folders, this one chooses its own port and has no ``local`` block."""
     name, entry = "e2e-upstream", {"language": "Perl", "json_url": "/json", "port": 3000, "database": "postgres"}
     starts = "getent hosts tfb-database && exec perl /server.pl"
     scene.image(name, dockerfile=f"{UPSTREAM}CMD {json.dumps(['sh', '-c', starts])}\n")
@@ -185,5 +185,5 @@ def test_express_runs_on_one_cpu_and_a_bridge(scene: Scene) -> None:
     trials = scene.records().trials
     assert sorted((t.test_type, t.rankable, t.errors.total) for t in trials) == [("db", True, 0), ("json", True, 0)]
     for trial in trials:
-        assert len(trial.server.pids) == 3  # tini, the primary process and a worker
+        assert len(trial.server.pids) == 3  # tini, the main process and a worker
         assert trial.requests > 100

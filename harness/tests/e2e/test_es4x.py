@@ -1,4 +1,4 @@
-"""ES4X must not start without the optimising compiler."""
+"""ES4X must refuse to start without the optimising compiler."""
 
 from pathlib import Path
 
@@ -13,13 +13,13 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def test_it_refuses_to_start_on_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it listens, the server checks that the second-tier compiler can compile a function."""
+    """Before the server listens, it checks that the second-tier compiler can compile a function."""
     implementation = next(i for i in scan_folders().implementations if i.name == "es4x")
     runtime = LocalRuntime(work=tmp_path)
     build = runtime.build(implementation, tmp_path / "build.log")
     assert build.status == "ok", build.reason
     monkeypatch.setenv("TFB_PASS_ENV", "_JAVA_OPTIONS")
-    monkeypatch.setenv("_JAVA_OPTIONS", "-XX:-EnableJVMCI")  # this variable overrides the options in java.args
+    monkeypatch.setenv("_JAVA_OPTIONS", "-XX:-EnableJVMCI")  # this variable overrides java.args
     start = runtime.start(implementation, NO_DATABASE, tmp_path / "log", ready_path="/json")
     with pytest.raises((StartError, ServerDiedError), match="would only be interpreted"), start:
         pass

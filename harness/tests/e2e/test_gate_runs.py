@@ -1,4 +1,4 @@
-"""``./tfb compare`` on a real service: real processes and a small Python server in a git repository."""
+"""``./tfb compare`` on a real service in a git repository, with real processes and a small Python server."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def git(folder: Path, *words: str) -> None:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """Create a service folder in a repository. The build needs files from the parent folder."""
+    """Create a service folder in a repository. Its build needs a file from the parent folder."""
     folder = tmp_path / "all" / "shop"
     folder.mkdir(parents=True)
     tmp_path.chmod(0o755)
@@ -93,7 +93,7 @@ def compare(folder: Path, *words: str, seconds: int = 25) -> subprocess.Complete
 
 @pytest.mark.needs("postgres", ">=12")
 def test_a_threefold_slowdown_is_found_and_named(shop: Path) -> None:
-    """The service also creates a database table when it starts."""
+    """On start, the service also creates a table in its database."""
     text = (shop / "server.py").read_text(encoding="utf-8").replace("\nROUNDS", f"{TABLE}\nROUNDS")
     (shop / "server.py").write_text(text, encoding="utf-8")
     file = shop / "tfb.toml"
@@ -113,7 +113,7 @@ def test_a_threefold_slowdown_is_found_and_named(shop: Path) -> None:
 
 
 WORK = "        text = b"
-# Verification sends 200 requests, so the server exits during the measurement.
+# Verification sends 200 requests, so the server exits only during the measurement.
 COUNTED = "        global ASKED\n        ASKED += 1\n        if ASKED > 250: os._exit(3)\n"
 
 
@@ -141,7 +141,7 @@ def test_a_broken_head_is_explained_and_cleaned_up(shop: Path, old: str, new: st
 
 
 def _of(process: psutil.Process) -> str | None:
-    """Return the service folder of a process (the variable SHOP), if any."""
+    """Return the variable SHOP of a process, which names the service folder, or None."""
     try:
         return process.environ().get("SHOP")
     except psutil.Error:
@@ -175,7 +175,7 @@ def test_ctrl_c_prints_the_verdict_so_far(shop: Path, tmp_path: Path, loads: int
             if any(tmp_path.glob("results/*/logs")) if loads == 0 else sum(found) >= loads:
                 break
             time.sleep(0.2)
-        running.send_signal(signal.SIGTERM)  # handled like SIGINT, which background jobs ignore
+        running.send_signal(signal.SIGTERM)  # background jobs ignore SIGINT; tfb handles both signals alike
         out, err = running.communicate(timeout=100)
     assert running.returncode == Exit.INTERRUPTED, out + err
     assert not [process for process in psutil.process_iter() if _of(process) == str(shop)]
@@ -244,7 +244,7 @@ services:
 
 
 def of_engine() -> list[str]:
-    """Return the IDs of the engine's containers, and of the images built for sides."""
+    """Return the ids of the engine's containers and of the images built for sides."""
     listings = (["ps", "--all"], ["image", "ls", "--filter", "reference=tfb-*-base*"])
     return [subprocess.check_output(["docker", *each, "--quiet"], text=True) for each in listings]
 

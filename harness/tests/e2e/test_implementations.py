@@ -1,8 +1,8 @@
-"""Every other implementation passes verification on the local runtime within the time limit of the check.
+"""Every implementation outside the core passes verification on the local runtime, within the check's time limit.
 
-The smoke run (test_smoke) measures the core implementations. With ``./tfb check --all``, it measures all
-implementations in Docker. Verification measures nothing, so folders are verified in parallel. A folder's variants share
-a build, so they are verified in sequence. Folders with the most variants are verified first.
+The smoke run (test_smoke) measures the core implementations, or with ``./tfb check --all`` all implementations in
+Docker. Verification needs no quiet machine, so folders are verified in parallel. The variants of a folder share a build
+and are verified in sequence. Folders with the most variants come first.
 """
 
 import json
@@ -19,18 +19,18 @@ from harness.tests.e2e.conftest import LATE, left, require_tools, tfb
 pytestmark = [pytest.mark.e2e, pytest.mark.every, pytest.mark.timeout(1200)]
 
 KNOWN = scan_folders().implementations
-LONGEST = 1200.0  # time limit in seconds for a complete build and all checks
-LAST = 180.0  # extra seconds after the check's deadline, for tests that start just before it
+LONGEST = 1200.0  # time limit in seconds for a build and all checks
+LAST = 180.0  # seconds that a test may take beyond the check's deadline
 
 
 def by_folder(implementations: Sequence[Implementation]) -> list[Implementation]:
-    """Group implementations by folder, and put the folders with the most variants first."""
+    """Group implementations by folder. Folders with the most variants come first."""
     variants = Counter(one.folder for one in implementations)
     return sorted(implementations, key=lambda one: (-variants[one.folder], one.folder))
 
 
 OTHERS = [
-    pytest.param(one.name, id=f"{one.name}@{one.folder.name}")  # the suffix is a group (harness/tests/distribution.py)
+    pytest.param(one.name, id=f"{one.name}@{one.folder.name}")  # the suffix is a group (see distribution.py)
     for one in by_folder([one for one in KNOWN if not one.is_core and not one.is_broken])
 ]
 

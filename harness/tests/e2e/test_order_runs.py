@@ -1,4 +1,4 @@
-"""A real run of the order service: verification, loads at several arrival rates, and a comparison with table rows."""
+"""A real run of the order service: verification, loads at several arrival rates, and a check of the tables' rows."""
 
 import json
 from pathlib import Path

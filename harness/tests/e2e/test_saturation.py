@@ -1,4 +1,4 @@
-"""The validity check "saturated" on real servers flags a lock, but not a CPU quota."""
+"""The validity check "saturated" flags a real server limited by a lock, but not one limited by a CPU quota."""
 
 import os
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from harness.tests.scene import Scene
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 ROOT = Path("/sys/fs/cgroup")
-MIN_IDLE_SHARE = 0.5  # mean number of idle CPUs needed to tell a lock from a busy machine
+MIN_IDLE_SHARE = 0.5  # with fewer idle CPUs on average, a busy machine looks like a lock
 ARGUMENTS = ("--test", "x", "--type", "json", "--concurrency-levels", "256", "--duration", "3")
 
 
 @pytest.fixture
 def quota_group() -> Iterator[Path]:
-    """Yield a control group whose quota is a fifth of a CPU."""
+    """Yield a control group with a quota of 0.2 CPUs."""
     is_v2 = (ROOT / "cgroup.controllers").exists()
     group = ROOT / ("" if is_v2 else "cpu") / f"tfb-test-{os.getpid()}"
     try:
@@ -30,13 +30,13 @@ def quota_group() -> Iterator[Path]:
         with suppress(OSError):
             group.rmdir()
         pytest.skip(f"{NOT_JUDGED}no control group with a CPU quota can be created: {error}")
-    (group / "cgroup.procs").chmod(0o666)  # the server may run under another account
+    (group / "cgroup.procs").chmod(0o666)  # the server may run under a different account
     yield group
     group.rmdir()
 
 
 def outcomes(scene: Scene) -> tuple[Outcome, Outcome]:
-    """Measure the implementation; return the outcomes of the validity checks "saturated" and "throttled"."""
+    """Measure the implementation. Return the outcomes of the validity checks "saturated" and "throttled"."""
     scene.measure(*ARGUMENTS).ends(0)
     (trial,) = [trial for trial in scene.records().trials if trial.purpose == "measure"]
     checks = {check.name: check.outcome for check in trial.validity}

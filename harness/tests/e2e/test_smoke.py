@@ -1,4 +1,4 @@
-"""Assertions on the records of a smoke run, for each runtime."""
+"""Assertions about the records of a smoke run. They run for each runtime."""
 
 import pytest
 
@@ -55,12 +55,12 @@ def test_windows_add_up_to_the_trial(run: Finished) -> None:
         if not responses:
             without.append(trial.id)
             continue
-        # Requests in flight at the end of the load are sent but not counted as responses.
+        # Requests in flight at the end of the load count as sent, but not as responses.
         under_way = trial.load.connections * trial.load.depth
         assert sum(responses) <= trial.requests * 1.02 + under_way, trial.id
         whole = sum(window.duration for window in trial.windows) / trial.duration
         assert sum(responses) >= trial.requests * whole * 0.5, trial.id
-    # On a stalled machine, a load of two seconds may have no complete window. This must be rare.
+    # On a stalled machine, a two-second load may have no complete window. This must stay rare.
     assert len(without) <= len(run.records.trials) // 10, without
 
 

@@ -1,4 +1,4 @@
-"""The wheel is built, installed into an empty environment by the GitHub action's step, and used outside the clone."""
+"""The wheel works outside the clone after the GitHub action's steps install it into an empty environment."""
 
 import itertools
 import os
@@ -31,7 +31,7 @@ __all__ = ["shop"]
 
 
 def steps(path: Path) -> list[str]:
-    """Return the ``run`` script of each step of a composite action."""
+    """Return the ``run`` scripts of a composite action's steps."""
     found = re.findall(r"^ +run: (?:\|\n((?: {8}.*\n)+)|(.+)\n)", path.read_text(encoding="utf-8"), re.MULTILINE)
     return [textwrap.dedent(block) or line for block, line in found]
 
@@ -44,7 +44,7 @@ def sh(text: str, folder: Path, environment: Mapping[str, str]) -> subprocess.Co
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Install the wheel; return environment variables in which RUNNER_TEMP is the installation folder."""
+    """Install the wheel into RUNNER_TEMP and return the environment variables of the installation."""
     folder = tmp_path_factory.mktemp("installed")
     environment = {
         **{name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "npm_", "CARGO"))},
@@ -105,11 +105,11 @@ IMAGE = "tfb-test/tfb"
 
 @pytest.fixture(scope="module")
 def image(installed: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Build a release image with two small implementations, yield its name, and remove it."""
+    """Build a release image with two small implementations and yield its name."""
     context = tmp_path_factory.mktemp("context")
     write_implementations(context / "frameworks", "one", "two")
     shutil.copy(REPOSITORY / "requirements.lock", context)
-    # Without git, the wheel does not record uncommitted changes. Runs that record such changes cannot be merged.
+    # Without git, the wheel records no uncommitted changes. Runs with uncommitted changes could not be merged.
     wheel = 'GIT_DIR=/nonexistent "$RUNNER_TEMP/tfb/bin/pip" wheel -q --no-deps --no-build-isolation -w dist '
     dockerfile = REPOSITORY / "docker" / "tfb.dockerfile"
     build = f'docker build --quiet --network host --tag {IMAGE} --file "{dockerfile}" .'
@@ -120,7 +120,7 @@ def image(installed: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
 
 
 def completed_index(image: str, index: int, volume: Path) -> subprocess.CompletedProcess[str]:
-    """Run the container that the manifest describes for a completion index, with a short profile."""
+    """Run the manifest's container for a completion index, with a short profile."""
     manifest = (TOOLSET / "fleet" / "kubernetes.yaml").read_text(encoding="utf-8")
     pod: dict[str, Any] = yaml.safe_load(manifest)["spec"]["template"]["spec"]
     (container,), (claimed,) = pod["containers"], pod["volumes"]

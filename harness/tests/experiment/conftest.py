@@ -9,5 +9,5 @@ from harness.experiment import observe
 
 @pytest.fixture(autouse=True)
 def no_priority(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable real-time priority, which simulated loads do not need."""
+    """Disable real-time priority, because simulated loads do not need it."""
     monkeypatch.setattr(observe, "realtime_priority", nullcontext)

@@ -1,4 +1,4 @@
-"""Servers for testing load generators: scripted servers that record requests, and the toolset's servers."""
+"""Servers for tests of load generators: scripted servers that record requests, and the toolset's servers."""
 
 import json
 import socket
@@ -15,15 +15,16 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class ScriptedServer(ReferenceServer):
-    """A server that sends the bytes returned by ``answer``, which receives the request's number on the connection.
+    """A server that sends scripted responses.
 
-    If ``answer`` returns None, no response is sent; if it returns empty bytes, the connection is closed.
+    ``answer`` gets a request's number on its connection, from 0, and returns the bytes to send. None sends no response,
+    and empty bytes close the connection.
     """
 
     def __init__(self, answer: Callable[[int], bytes | None] = lambda _: OK) -> None:
         super().__init__()
         self.answer = answer
-        self.streams: list[bytearray] = []  # received bytes of each connection
+        self.streams: list[bytearray] = []  # bytes received on each connection
 
     def converse(self, line: socket.socket, session: ClientSession) -> None:
         stream = bytearray()
@@ -40,13 +41,13 @@ class ScriptedServer(ReferenceServer):
                     line.sendall(text)
 
     def respond(self, number: int, head: bytes) -> bytes | None:
-        """Return the response to a request. ``head`` begins with the body of the previous request."""
+        """Return the response to a request. ``head`` starts with the previous request's body."""
         return self.answer(number)
 
 
 @contextmanager
 def tool(program: Path, *arguments: str) -> Iterator[tuple[int, Callable[[str], dict[str, Any] | None]]]:
-    """Start a server from the toolset; yield the port and a function that sends a command to the server."""
+    """Start a server of the toolset. Yield its port and a function that sends it a command."""
     server = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     stdin, stdout = server.stdin, server.stdout
 

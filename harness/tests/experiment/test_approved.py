@@ -1,4 +1,4 @@
-"""Records of complete simulated runs, compared with reviewed files in harness/tests/approved."""
+"""Records of complete simulated runs match the reviewed files in harness/tests/approved."""
 
 import json
 import re
@@ -30,7 +30,7 @@ RUN_FIELDS = ("status", "design", "seed", "reference", "processes_expected", "pr
 
 
 def shortened(name: str, **changes: Any) -> Profile:
-    """Return a profile with changes to the given sections."""
+    """Return a profile with changed sections."""
     profile = profiles.load_profile(name)
     changed = {key: getattr(profile, key).model_copy(update=value) for key, value in changes.items()}
     return profile.model_copy(update=changed)
@@ -53,7 +53,7 @@ APPROVED: dict[str, tuple[dict[str, Behaviour], Profile, tuple[str, ...]]] = {
 
 
 def describe_records(records: RunRecords) -> dict[str, Any]:
-    """Return the ids of all trials in order, and the essential fields of the first trial of each kind."""
+    """Return the ids of all trials in order, and details of the first trial for each purpose and load."""
     kinds: dict[str, Trial] = {}
     for trial in records.trials:
         source = trial.implementation if trial.purpose == "measure" else trial.purpose
@@ -70,7 +70,7 @@ def describe_records(records: RunRecords) -> dict[str, Any]:
 
 
 def describe_trial(trial: Trial) -> dict[str, Any]:
-    """Return a trial's recorded fields, without time series or passed validity checks."""
+    """Return a trial's recorded fields without time series and passed validity checks."""
     fields: dict[str, Any] = json.loads(trial.without_histograms().to_json())
     for field in ("windows", "command", "id", "arrivals", "started_at", "process", "round"):
         fields.pop(field, None)
@@ -103,7 +103,7 @@ def test_a_run_is_recorded_as_approved(name: str, tmp_path: Path) -> None:
     )
 
 
-# A server on which rare events occur, for example late connections, throttling and wrong statuses.
+# A server with rare events, such as late connections, throttling and wrong statuses.
 WORN = Behaviour(
     request_bytes=120.0, connects_after=1.2, other_connections=3, throttled=0.01, threads=7, status_errors=0.01
 )
@@ -121,13 +121,13 @@ ROUNDS = {"time_seconds": None, "rounds": 1}
 
 
 def troubled(folder: Path) -> FakeRun:
-    """Return a run of four faulty servers that run side by side."""
+    """Return a run of four faulty servers that are up at the same time."""
     profile = shortened("quick", interleaved=ROUNDS)
     return FakeRun(folder, TROUBLED, profile, ("json", "update"), world=FakeWorld(talks=True))
 
 
 def on_machines(folder: Path) -> FakeRun:
-    """Return a run with two client machines, and with unknown socket counters for a server."""
+    """Return a run with two client machines. One server's socket counters are unknown."""
     profile = profiles.load_profile("smoke").model_copy(update={"duration_seconds": 3.0})
     world = FakeWorld(talks=True, database_cpus=0.25)
     fake = FakeRun(folder, {"worn": WORN, "unseen": Behaviour(sockets=False)}, profile, ("json",), world=world)
@@ -136,7 +136,7 @@ def on_machines(folder: Path) -> FakeRun:
 
 
 def of_cells(folder: Path) -> FakeRun:
-    """Return a run of a claim's cells: two copies of the implementation share a database and use one of two CPUs."""
+    """Return a claim's run. Two copies of the implementation share a database and use one of two CPUs."""
     copy = ControlCopy(suffix="@base", frameworks=(folder / "frameworks",))
     options = {"cells": CELLS, "control_copy": copy, "claims": ("a-claim",), "reverse_order": True, "cpuset_cpus": "0"}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
@@ -148,7 +148,7 @@ def of_cells(folder: Path) -> FakeRun:
 
 
 def of_a_service(folder: Path) -> FakeRun:
-    """Return a run of a service with declared requests and a private database."""
+    """Return a run of a service that declares requests and has a private database."""
     kind = TestType(
         name="pay",
         response_shape="declared",
@@ -166,7 +166,7 @@ def of_a_service(folder: Path) -> FakeRun:
 
 
 def whose_database_ends(folder: Path) -> FakeRun:
-    """Return a run in which the database crashes during the loads."""
+    """Return a run whose database crashes during the loads."""
     servers = {"a": Behaviour(), "b": Behaviour()}
     profile = shortened("quick", interleaved=ROUNDS, processes={"minimum": 1, "maximum": 1})
     fake = FakeRun(folder, servers, profile, world=FakeWorld(talks=True))
@@ -178,12 +178,12 @@ def brief(trial: Trial) -> str:
     """Describe a trial in one line."""
     flags = " ".join(check.flag for check in trial.validity if check.flag)
     judged = trial.evidence.objections[-1].message if trial.evidence else ""
-    judged = re.sub(r"^.*? (\S+ [\d.]+ s \S+) \d+: ", r"\1: ", judged)  # remove the cell and the seed
+    judged = re.sub(r"^.*? (\S+ [\d.]+ s \S+) \d+: ", r"\1: ", judged)  # without the cell and the seed
     return f"{trial.id} by {trial.generator} [{flags}] {len(trial.validity)} checks, {trial.throughput:.6g}/s, {judged}"
 
 
 def observations(trial: Trial) -> list[str]:
-    """Return all observations of a trial, with a line for the server, each window and each client."""
+    """Return the observations of a trial, with one line each for the server, each window and each client."""
     parts = (trial.server, *trial.windows, *trial.clients)
     beside = ("cpu_per_request", "database_cpu_seconds", "link_share", "responses_per_request", "connections")
     lines = [

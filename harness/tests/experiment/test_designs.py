@@ -1,4 +1,4 @@
-"""The steps that each design yields, and the reactions of designs to results."""
+"""The steps that each design yields, and how designs react to results."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +52,7 @@ def steps_of(
     plan: Plan, instead: Callable[[Step], StepResult | None] = lambda _: None, seed: int = 1,
     trial_changes: Callable[[Measure], Mapping[str, object]] = lambda _: {},
 ) -> list[Step]:  # fmt: skip
-    """Return a design's steps. ``instead`` and ``trial_changes`` override the predicted results and trial fields."""
+    """Return a design's steps. ``instead`` and ``trial_changes`` override predicted results and trials."""
     recorded: list[Step] = []
 
     class Answers(Prediction):
@@ -85,7 +85,7 @@ def short(name: str = "quick", **interleaved: object) -> Profile:
 
 
 def gate(*kinds: str, seconds: float = 240.0) -> Plan:
-    """Return a plan for the regression gate with three sides and the given requests (default: a single one)."""
+    """Return a plan of the regression gate with three sides and the given requests, by default "json"."""
     if "gate" not in Extensions[object]("designs").names():
         pytest.skip("needs harness/extras/gate")
     plan = plan_of("abc", short("gate", time_seconds=seconds))
@@ -94,7 +94,7 @@ def gate(*kinds: str, seconds: float = 240.0) -> Plan:
 
 
 def describe_step(step: Step) -> tuple[str, str]:
-    """Return a step's action, process and cell."""
+    """Return a step's action, and its process or cell."""
     if isinstance(step, Rest):
         return f"rest {step.seconds:g} s", " ".join(f"{name}.{number}" for name, number in step.quiet)
     if isinstance(step, Start | Stop):
@@ -136,12 +136,12 @@ PLANS: dict[str, Plan] = {
     "techempower": plan_of("abc", processes(short("techempower"), 2, duration_seconds=12.0)),
 }
 if "gate" in Extensions[object]("designs").names():
-    # The sides run side by side even with little memory.
+    # The gate ignores the memory limit: its sides must always be up at the same time.
     PLANS["gate"] = replace(gate("json", "query", seconds=150.0), memory_limit=1.0)
 
 
 def answer(step: Step) -> StepResult | None:
-    """Return the result of a step that fails or partly fails in the approved plans, or None."""
+    """Return a full or partial failure for some steps of the approved plans, otherwise None."""
     match step:
         case Start(process=Process("c", 0)):
             return Done(test_types=frozenset({"json"}))
@@ -161,7 +161,7 @@ def answer(step: Step) -> StepResult | None:
 
 
 def says(step: Measure) -> dict[str, object]:
-    """Return changes to trials: server ``a`` is slow; the others meet the latency goal up to 3,000 requests/s."""
+    """Return changes to a trial. Server ``a`` is slow. The others meet the latency goal up to 3,000 requests/s."""
     cell = step.cell
     if isinstance(cell.load, OpenLoop):
         late = cell.load.rate / 2 if cell.load.rate > 3_000 else 0
@@ -214,16 +214,16 @@ def test_all_sides_get_the_rate_of_the_slowest() -> None:
     def trial_changes(step: Measure) -> dict[str, object]:
         return {"throughput": 123.0} if step.cell.process.implementation == "b" else {}
 
-    # The sides run side by side even with little memory.
+    # The gate ignores the memory limit: its sides must always be up at the same time.
     loads = measured(steps_of(replace(gate(), memory_limit=1.0), trial_changes=trial_changes))
     rates = {step.cell.load.rate for step in loads if isinstance(step.cell.load, OpenLoop)}
-    assert rates == {62.0}  # half of the throughput of b, rounded to two digits
+    assert rates == {62.0}  # half of b's throughput, rounded to two digits
     assert isinstance(loads[0].cell.load, ClosedLoop)
     first, later = (
         [s.seconds for s in loads if isinstance(s.cell.load, ClosedLoop) and s.cell.process.number == n]
         for n in range(2)
     )
-    # The first process's closed loops set the rate, so later processes run shorter closed loops.
+    # Only the first process needs long closed loops, because they set the rate.
     assert later == [seconds / 2 for seconds in first]
     at_rate = Counter(step.cell.process for step in loads if isinstance(step.cell.load, OpenLoop))
     assert {process.implementation for process in at_rate} == set("abc")
@@ -285,7 +285,7 @@ def test_a_rate_missed_by_several_sides_is_lowered(late: str, lowered: bool) -> 
     ids=["one side", "all sides", "twice", "one connection", "always late"],
 )
 def test_late_responses_reduce_the_connections_of_all_sides(slow: str, most: int, used: list[int]) -> None:
-    """``used`` lists the numbers of connections that the design tries, in order."""
+    """``used`` lists the connection counts that the design tries, in order."""
 
     def trial_changes(step: Measure) -> dict[str, object]:
         if step.cell.process.implementation in slow and step.cell.load.connections > most:
@@ -318,7 +318,7 @@ LATE = ValidityCheck(name="timeouts", outcome=Outcome.FAIL, value=3.0, threshold
 
 @pytest.mark.parametrize(("throughput", "connections"), [(100.0, 8), (1.7, 3), (0.8, 1), (0.0, 1)])
 def test_the_throughput_limits_reduced_connections(throughput: float, connections: int) -> None:
-    """The reduced number of connections depends on how many requests the overloaded server answers in time."""
+    """The reduced connection count follows from the throughput of the overloaded server."""
 
     def trial_changes(step: Measure) -> dict[str, object]:
         if step.cell.load.connections == 32:
@@ -355,7 +355,7 @@ def test_refused_connections_reduce_the_connections() -> None:
 
 @pytest.mark.parametrize(("start", "seconds", "expected"), [(1.0, 240.0, 5), (20.0, 300.0, 3), (200.0, 240.0, 1)])
 def test_slow_starts_make_processes_fewer(start: float, seconds: float, expected: int) -> None:
-    """Slow starts use up part of the time limit, so fewer processes fit."""
+    """Slow starts use up the time limit, so fewer processes fit."""
     took: list[float] = []
     plan = gate(seconds=seconds)
     plan = replace(plan, profile=processes(plan.profile, 5))
@@ -374,7 +374,7 @@ def test_slow_starts_make_processes_fewer(start: float, seconds: float, expected
 
 
 def test_the_regression_gate_ends_without_a_rate() -> None:
-    """The rate of open loops comes from closed loops. If these fail, the rate is unknown, so no open loop runs."""
+    """Open loops get their rate from closed loops. If all closed loops fail, there is no rate and no open loop runs."""
     failed = ValidityCheck(name="errors", outcome=Outcome.FAIL, value=1.0, threshold=0.0)
     loads = measured(steps_of(gate(), trial_changes=lambda _: {"validity": (failed,)}))
     assert loads
@@ -394,7 +394,7 @@ def test_the_regression_gate_ends_without_a_side() -> None:
 
 
 def test_a_load_must_leave_time_to_stop_processes() -> None:
-    """Stopping two processes takes 8 s of the 50 s, and a load of 1 s takes 1.8 s."""
+    """Stopping two processes takes 8 s of the 50 s. A 1 s load takes 1.8 s."""
     cells = {name: Cell(process=Process(name, 0), test_type="json", load=JSON[0]) for name in "abcde"}
     for until, seconds, now, passed in (
         (0.5, 100.0, 40.1, False), (0.5, 100.0, 40.3, True), (1.0, 100.0, 90.3, True), (None, 100.0, 1e9, False),

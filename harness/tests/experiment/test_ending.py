@@ -1,4 +1,4 @@
-"""How a run ends at the time limit, and how much of the time is spent on measurements."""
+"""How a run ends at its time limit, and how much of the time it spends on measurements."""
 
 import json
 from dataclasses import replace
@@ -22,7 +22,7 @@ from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour, FakeClock
 
 LATE = "not reached: time was up"
-SHORT = 12.0  # time limit in seconds: enough for the verification of two servers and a few loads
+SHORT = 12.0  # time limit in seconds; enough to verify two servers and for a few loads
 
 
 def quick(seconds: float, processes: int = 1) -> Profile:
@@ -91,7 +91,7 @@ def test_failures_outweigh_cells_without_time(tmp_path: Path) -> None:
 
 
 def test_failed_loads_count_as_tried(tmp_path: Path) -> None:
-    """After two failed loads, a test type is not loaded again. The report must not blame a lack of time."""
+    """After two failures, a test type is not loaded again. The report must not say that time ran out."""
     trouble = dict.fromkeys(range(1, 30), "fails")
     outcome = FakeRun(tmp_path, {"a": Behaviour(trouble=trouble)}, quick(300.0)).run()
     assert outcome.failures
@@ -130,7 +130,7 @@ def test_an_incomplete_run_cannot_be_resumed(tmp_path: Path) -> None:
 
 
 def timed(name: str, seconds: float) -> Profile:
-    """Return a profile with a single process and a time limit in seconds."""
+    """Return a profile with one process per implementation and the given time limit."""
     profile = profiles.load_profile(name)
     limit = profile.interleaved.model_copy(update={"time_seconds": seconds})
     once = profile.processes.model_copy(update={"minimum": 1, "maximum": 1, "looks": ()})
@@ -153,7 +153,7 @@ def test_techempowers_order_does_not_rest_without_time(tmp_path: Path) -> None:
     assert outcome.records.info.status == "incomplete"
     assert fake.world.clock.monotonic() - 1_000.0 < 70.0
     named = [line for line in outcome.failures if line.startswith("b ")]
-    assert len(named) == 3  # a line for each test type, which names all loads
+    assert len(named) == 3  # one line per test type, which names all loads
     assert all(line.endswith(LATE) for line in named)
 
 
@@ -164,11 +164,8 @@ def test_prediction_and_run_reach_the_same_cells(name: str, tmp_path: Path) -> N
     assert bool(predict(make_plan(fake.settings()), fake.seed).untried) is bool(outcome.failures)
 
 
-# ---- measuring time --------------------------------------------------------------------------------------------------
-
-
 def test_a_slow_start_takes_no_measuring_time(tmp_path: Path) -> None:
-    # Including verification, the run is as long as planned.
+    # Slow starts extend the run instead of shortening the measurement.
     servers = {"fast": Behaviour(), "slow": Behaviour(start_seconds=4.3)}
     usual = FakeRun(tmp_path / "usual", servers, quick(120.0), seed=3)
     alike = usual.run()
@@ -185,7 +182,7 @@ def test_a_slow_start_takes_no_measuring_time(tmp_path: Path) -> None:
 
 def test_slow_verification_takes_no_measuring_time(tmp_path: Path) -> None:
     counts = []
-    for seconds in (2.0, 30.0):  # duration of verification; only the first value is within the plan's estimate
+    for seconds in (2.0, 30.0):  # seconds per verification; the plan expects at most the first value
         fake = FakeRun(tmp_path / str(seconds), {"a": Behaviour(), "b": Behaviour()}, quick(120.0), seed=3)
         fake.verifier.seconds = seconds
         counts.append(len(fake.run().records.trials))
@@ -210,7 +207,7 @@ def test_builds_take_no_measuring_time(tmp_path: Path) -> None:
         second = FakeRun(tmp_path / str(seconds), fake.servers, quick(120.0))
         second.run()
         (prediction,) = (line for line in second.display.lines if line.startswith("builds run first"))
-        assert ("about 13 min 20 s; judging by earlier runs" in prediction) is bool(seconds)
+        assert ("about 13 min 20 s, based on earlier runs" in prediction) is bool(seconds)
     assert trials[0] == trials[1]
 
 

@@ -1,4 +1,4 @@
-"""Complete runs with the example extensions in CONTRIBUTING.md and docs/architecture.md."""
+"""Complete runs with the example extensions from CONTRIBUTING.md and docs/architecture.md."""
 
 import dataclasses
 import io
@@ -25,7 +25,7 @@ GREET = TestType(name="greet", response_shape="greeting", concurrency=(3, 30), t
 
 
 def costs(report: Report, out: TextIO) -> None:
-    """Export the CPU microseconds per request of each implementation, one per line."""
+    """Write each implementation's CPU microseconds per request on a line."""
     for row in report.ranking.test_types["greet"].headline.rows:
         assert row.cpu_per_request is not None
         out.write(f"{row.implementation} {row.cpu_per_request.estimate.median * 1e6:.0f}\n")

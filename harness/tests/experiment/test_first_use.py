@@ -1,4 +1,4 @@
-"""On first use, installations and builds are predicted, announced and completed before the measurement."""
+"""On first use, tfb predicts, announces and completes installations and builds before it measures."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ UPSTREAM = FirstUseTask(description="build the upstream service", seconds=30.0, 
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Simulate a machine without a container engine. Return the set of built programs, which is initially empty."""
+    """Simulate a machine without a container engine. Return the set of built programs, which the test may extend."""
     have: set[str] = set()
     monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: True)
     monkeypatch.setattr(crates, "find_built", lambda crate, _: Path(crate) if crate in have else None)
@@ -185,7 +185,7 @@ def test_build_seconds_come_from_the_latest_build(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seconds", "told"),
     [
-        ({"a": 40.0, "b": 80.0}, "about 2 min 00 s; judging by earlier runs"),
+        ({"a": 40.0, "b": 80.0}, "about 2 min 00 s, based on earlier runs"),
         ({"a": 40.0, "b": None}, "about 1 min 40 s; 1 of 2 for the first time, at about 1 min each"),
         ({"a": None, "b": None}, "about 2 min 00 s; 2 of 2 for the first time, at about 1 min each"),
     ],
@@ -194,7 +194,9 @@ def test_builds_are_part_of_the_expected_time(seconds: dict[str, float | None], 
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()})
     fake.write_folders()
     expected = expected_build_seconds(make_plan(fake.settings()).implementations, seconds)
-    assert describe_builds(seconds, expected) == f"builds run first and do not count as measuring time ({told})"
+    assert (
+        describe_builds(seconds, expected) == f"builds run first and do not count towards the measuring time ({told})"
+    )
 
 
 def test_builds_that_implementations_share_count_once(tmp_path: Path) -> None:

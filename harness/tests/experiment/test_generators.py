@@ -1,4 +1,4 @@
-"""Load generators: the command line for a load, and the result parsed from the output of all clients."""
+"""Load generators: the command line for a load, and the result parsed from all clients' output."""
 
 import base64
 import json
@@ -49,7 +49,7 @@ NO_FAULTS = dict.fromkeys(FAULTS, 0)
 
 
 def times(*cells: tuple[int, int]) -> dict[str, Any]:
-    """Return the distribution given by (nanoseconds, count) pairs in loadgen's output format."""
+    """Return a distribution of (nanoseconds, count) pairs in loadgen's output format."""
     count = sum(number for _, number in cells)
     mean = sum(value * number for value, number in cells) / count
     return {
@@ -65,7 +65,7 @@ def times(*cells: tuple[int, int]) -> dict[str, Any]:
 
 
 def total(**changes: object) -> dict[str, Any]:
-    """Return the last line that loadgen prints for an open loop, with changes."""
+    """Return loadgen's last line for an open loop, with changes."""
     return {
         "kind": "total", "loop": "open", "depth": 1, "seconds": 2.0,
         "in_time": {"due": 1007, "received": 998, "successes": 930, "bytes_in": 5000},
@@ -82,11 +82,9 @@ CLOSED: dict[str, Any] = {"loop": "closed", "latency": None, "lag": None, "unsen
 
 
 def printed(*lines: Mapping[str, object]) -> str:
-    """Return a generator's output with the given lines."""
+    """Return loadgen's output with the given lines."""
     return "starting\n" + "".join(json.dumps(line) + "\n" for line in (READY, *lines))
 
-
-# ---- the command line ------------------------------------------------------------------------------------------------
 
 MADE = PreparedRequest(target="/a?b=1", method="POST", body=b"\x00body", expect=Expect(status=201))
 SAMPLING = Sampling(share=0.01, max_responses=3000, max_bytes=1 << 20)
@@ -109,7 +107,7 @@ LOADS: dict[str, LoadRun] = {
 
 
 def command_line(generator: Loadgen | Wrk, run: LoadRun, folder: Path) -> str:
-    """Return the command line, or the error message if the generator does not support the load."""
+    """Return the command line for a load, or the error message if the generator does not support the load."""
     try:
         return " ".join((generator.program, *generator.arguments(run, folder))).replace(str(folder), "FOLDER")
     except LoadError as error:
@@ -136,8 +134,6 @@ def test_requests_and_scenarios_are_written_to_files(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8")) == plan(USE_CASES, 8)
 
 
-# ---- results ---------------------------------------------------------------------------------------------------------
-
 SLOWER = {
     "seconds": 2.5, "latency": times((3_000_000, 500)), "run_queue_wait_seconds": None, "unsent": 0,
     "drain_seconds": 8.0, "statuses": {"200": 930, "500": 6, "503": 64},
@@ -156,7 +152,7 @@ USE_CASE = {"use_case": "shop", "due": 40, "done": 36, "failed": 3, "unfinished"
 
 
 def played(**changes: object) -> dict[str, Any]:
-    """Return the last line that loadgen prints for a scenario, with changes."""
+    """Return loadgen's last line for a scenario, with changes."""
     in_time = {"received": 74, "successes": 72, "bytes_in": 9000, "due": 76}
     counts: dict[str, Any] = {"due": 77, "sent": 77, "received": 76, "successes": 73, "unsent": 0, "unfinished": 1}
     parts = {"operations": OPERATIONS, "use_cases": [USE_CASE]}
@@ -174,7 +170,7 @@ LINE: dict[str, Any] = {
 
 
 def lines(*changes: Mapping[str, object]) -> str:
-    """Return wrk's output from several clients, with a line per client."""
+    """Return wrk's output with one line for each client."""
     return "Running 15s test\n" + "\n".join(json.dumps({**LINE, **each}) for each in changes)
 
 
@@ -202,7 +198,7 @@ OUTPUTS: dict[str, tuple[Loadgen | Wrk, LoadRun, str]] = {
 
 
 def shorten(document: dict[str, Any]) -> dict[str, Any]:
-    """Abbreviate a JSON object of a result, such as a latency distribution; used as ``object_hook``."""
+    """Abbreviate JSON objects such as latency distributions. Used as an ``object_hook``."""
     if "basis" in document:
         figures = [f"{key} {document[key]:.7g}" for key in ("mean", "stdev", "min", "max")]
         figures += [f"p{point} {document['percentiles'][point]:.7g}" for point in ("50", "99")]
@@ -216,7 +212,7 @@ def shorten(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_results_match_approved_ones() -> None:
-    """Compare the first result of each kind with the approved file; for other results, only compare the differences."""
+    """The approved file contains the first result of each kind. Other results show only how they differ from it."""
     results = {
         name: json.loads(generator.result(run, text).model_dump_json(), object_hook=shorten)
         for name, (generator, run, text) in OUTPUTS.items()
@@ -235,13 +231,11 @@ def test_merged_percentiles_lie_on_the_bins() -> None:
     assert [ten.later_than(seconds) for seconds in (99e-9, 201e-9, 501e-9)] == [10, 4, 0]
 
 
-# ---- invalid output --------------------------------------------------------------------------------------------------
-
 NO_RESULTS: tuple[tuple[Loadgen | Wrk, str], ...] = (
     (LOADGEN, ""),
     (LOADGEN, "{nonsense"),
     (LOADGEN, printed()),
-    (LOADGEN, printed(total()) + printed()),  # the second client has no result
+    (LOADGEN, printed(total()) + printed()),  # the second client lacks a result
     (LOADGEN, printed(total(seconds=0.0))),
     (LOADGEN, printed({"kind": "total"})),
     (LOADGEN, printed({"kin": "total"})),

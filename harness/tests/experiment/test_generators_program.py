@@ -1,4 +1,4 @@
-"""The program loadgen: the bytes that it sends, its protocol with tfb, and detection of faulty servers."""
+"""The loadgen program: the bytes that it sends, its protocol with tfb, and how it detects faulty servers."""
 
 import base64
 import json
@@ -33,7 +33,7 @@ def binary() -> str:
 
 
 def run(binary: str, url: str, *options: str) -> dict[str, Any]:
-    """Run loadgen, and return the last line of its output as JSON."""
+    """Run loadgen and return the last line of its output."""
     words = [binary, "--start-at-once", "--linger-seconds", "0.2", *options, url]
     output = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
     assert len(parse_totals(output, url)) == 1
@@ -67,7 +67,7 @@ def test_requests_are_identical_to_wrks(binary: str, depth: int, tmp_path: Path)
         theirs = [bytes(stream) for stream in server.streams if stream]
         end = theirs[0].index(b"\r\n\r\n")
         order = [line.split(b":")[0].decode() for line in theirs[0][:end].split(b"\r\n")[1:]]
-        # wrk's header order differs between its processes. Find the draw in which loadgen uses this process's order.
+        # wrk draws a new header order in each process. Find the seed with which loadgen uses the same order.
         drawn = (Loadgen().arguments(each, tmp_path) for each in requests_file)
         words = next(words for words in drawn if headers(words) == order)
         server.streams.clear()
@@ -157,7 +157,7 @@ def test_an_unexpected_status_is_an_error(binary: str, tmp_path: Path) -> None:
         ("POST /b HTTP/1.1", b"x\0y", 0, True),
     )
     table = tmp_path / "requests.jsonl"
-    with ScriptedServer() as server:  # responds to every request with status 200
+    with ScriptedServer() as server:  # sends 200 in response to every request
         for line, body, status, good in requests_file:
             request = {"head": f"{line}\r\nHost: a\r\n\r\n", "body_base64": base64.b64encode(body).decode()}
             table.write_text(json.dumps({**request, "status": status, "weight": 1.0}))
@@ -216,7 +216,7 @@ def test_a_suspended_generator_reports_the_actual_load_time(binary: str) -> None
 def test_invalid_loads_are_refused(
     binary: str, listening: bool, options: Sequence[str], status: int, expected: str
 ) -> None:
-    # ``taken`` reserves a port on which no server listens.
+    # ``taken`` reserves a port without a server.
     with ScriptedServer() as server, socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = server.endpoint.url("/x") if listening else f"http://127.0.0.1:{taken.getsockname()[1]}/"

@@ -1,4 +1,4 @@
-"""The program loadgen with HTTP/2 and WebSocket: streams, limits and faults of servers, and comparison of echoes."""
+"""The loadgen program with HTTP/2 and WebSocket: streams, limits, faulty servers, and comparison of echoes."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ def binary() -> str:
 
 
 def run(binary: str, server: StreamDouble, *options: str, target: str = "") -> dict[str, Any]:
-    """Run loadgen for half a second, and return the last line of the output."""
+    """Run loadgen for half a second and return the last line of its output."""
     url = server.endpoint.url(target)
     words = [binary, "--start-at-once", "--linger-seconds", "0.3", "--duration", "0.5", *options, url]
     output = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout
@@ -45,15 +45,13 @@ def run(binary: str, server: StreamDouble, *options: str, target: str = "") -> d
     return last
 
 
-# ---- HTTP/2 ----------------------------------------------------------------------------------------------------------
-
 HTTP2 = ("--protocol", "http2", "--connections", "4")
 
 
 class Http2Server(StreamDouble):
-    """Answers with the path, repeated, in reverse order of the requests that arrive together."""
+    """A server that repeats the path in the body. It responds to concurrent requests in reverse order."""
 
-    largest = 0  # most requests that arrived together
+    largest = 0  # most requests in one batch
 
     def converse(self, line: socket.socket, session: ClientSession) -> None:
         self.converse_http2(line, session)
@@ -108,7 +106,7 @@ def test_the_stream_limit_of_servers_is_respected(binary: str) -> None:
 
 def test_requests_that_goaway_excludes_are_repeated(binary: str, table: tuple[str, ...]) -> None:
     class Leaving(Http2Server):
-        """Answers only the first request of every twentieth batch, and then ends the connection with GOAWAY."""
+        """A server that ends the connection with GOAWAY in every twentieth batch, after the batch's first response."""
 
         def arrange_streams(self, answers: list[Answer]) -> list[Answer]:
             with self.lock:
@@ -179,8 +177,6 @@ def test_a_server_without_http2_is_refused(binary: str) -> None:
     assert completed.returncode == 4
     assert "0 of 4 connections" in completed.stderr
 
-
-# ---- WebSocket -------------------------------------------------------------------------------------------------------
 
 WEBSOCKET = ("--protocol", "websocket", "--connections", "4")
 

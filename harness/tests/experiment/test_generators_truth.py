@@ -1,12 +1,12 @@
-"""Measured latency matches the server's record, at fixed rates and in scenarios, even if the server stalls.
+"""Measured latencies match the server's own record, at fixed rates and in scenarios, even if the server stalls.
 
-At a fixed rate, the intended send times follow from the rate, and the server records when it responds. The differences
-are the true latencies, without any information from the generator. In a scenario, the generator reports when use cases
-arrive. Arrivals must not depend on the server: coordinated omission would reduce their number during a stall.
+At a fixed rate, the rate determines the intended send times, and the server records when it responds. The differences
+are the true latencies, independent of the generator. In a scenario, the generator reports when use cases arrive.
+Arrivals must not depend on the server. With coordinated omission, fewer would arrive during a stall.
 
-A busy machine adds latency that the server cannot record. The kernel reports this time as run-queue wait and steal.
-A single load with matching latency is sufficient, because a wrong generator is always wrong. If no load matches, the
-test fails if the machine was quiet during a load, and is skipped otherwise.
+A busy machine adds latency that the server cannot record. The kernel reports it as run-queue wait and steal. One load
+with correct latencies is enough, because a wrong generator is always wrong. If no load has correct latencies, the test
+fails if the machine was quiet during a load. Otherwise, the test is skipped.
 """
 
 import json
@@ -38,30 +38,29 @@ from harness.tests.experiment.generator_servers import OK, ScriptedServer, tool
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is missing")]
 
 MS = 1_000_000
-FLOOR_MS = 0.3  # maximum time between the server's write and the generator's read
+FLOOR_MS = 0.3  # maximum time from the server's write to the generator's read
 RATE = 500
-# Maximum share of a load during which the generator waits for a CPU. If more than 1 % of responses were late, p99 would
-# change.
+# Largest share of a load that the generator may spend waiting for a CPU. Above 1 %, late responses would change p99.
 QUIET_SHARE = 0.01
 ATTEMPTS = 4
 
 
 def percentile(times: Sequence[float], point: float) -> float:
-    """Return a percentile of ``times``, which are in ascending order."""
+    """Return a percentile of the sorted ``times``."""
     return times[min(len(times) - 1, int(len(times) * point / 100))]
 
 
 def assert_true(measured: Times | None, times: Sequence[float], *points: str) -> None:
-    """Assert that the mean (within 10 %) and percentiles (3 %) match ascending ``times`` in ms, or within FLOOR_MS."""
+    """Assert that the mean (within 10 %) and percentiles (within 3 %) match the sorted ``times``, in ms.
+
+    Deviations up to FLOOR_MS are accepted.
+    """
     assert measured is not None
     assert measured.count == len(times)
     assert measured.mean_ns / MS == pytest.approx(statistics.fmean(times), rel=0.10, abs=FLOOR_MS), "mean"
     for point in points:
         true = percentile(times, float(point))
         assert measured.percentiles_ns[point] / MS == pytest.approx(true, rel=0.03, abs=FLOOR_MS), f"p{point}"
-
-
-# ---- loads at a fixed rate -------------------------------------------------------------------------------------------
 
 
 class DelayCase(NamedTuple):
@@ -80,7 +79,7 @@ CASES = {
 
 
 def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
-    """Run a load; return the totals, the maximum number of waiting requests, and the sorted true latencies."""
+    """Run a load. Return its totals, the peak number of waiting requests, and the sorted true latencies in ms."""
     with tool(crates.reference_server_program(), *case.server, "--log", str(log)) as (port, _):
         words = ["--start-at-once", "--connections", "64", "--rate", str(RATE), "--arrivals", "uniform"]
         url = f"http://127.0.0.1:{port}/"
@@ -91,7 +90,7 @@ def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
     record = json.loads(log.read_text())
     intended = [last["start_ns"] + i * 1_000_000_000 / RATE for i in range(RATE * case.seconds)]
     assert len(record["answered_ns"]) == len(intended) == total.sent == total.received
-    if "--slow-every" in case.server:  # responses overtake each other, but requests arrive in order
+    if "--slow-every" in case.server:  # responses overtake each other, but requests do not
         delays = [(100 if (i + 1) % 50 == 0 else 1) * MS for i in range(len(intended))]
         finished = [came + delay for came, delay in zip(record["came_ns"], delays, strict=True)]
     else:
@@ -101,7 +100,7 @@ def take(case: DelayCase, log: Path) -> tuple[Total, int, Sequence[float]]:
 
 
 def stolen_seconds() -> float:
-    """Return the CPU seconds stolen by the hypervisor since boot (proc(5), /proc/stat)."""
+    """Return the CPU seconds that the hypervisor has stolen since boot (proc(5), /proc/stat)."""
     return int(Path("/proc/stat").read_text().split(None, 9)[8]) / os.sysconf("SC_CLK_TCK")
 
 
@@ -110,11 +109,11 @@ def judge(name: str, total: Total, backlog_peak: int, truth: Sequence[float]) ->
     assert total.lag is not None
     assert total.unfinished == total.unsent == 0
     assert_true(total.latency, truth, "90", "99")
-    # The server must have delayed responses as planned.
+    # The server delayed its responses as planned.
     assert statistics.fmean(truth) == pytest.approx(CASES[name].mean_ms, rel=0.25, abs=FLOOR_MS)
-    # The generator must report little lag.
+    # The generator reports little lag.
     assert total.lag.percentiles_ns["99"] / MS < max(percentile(truth, 99) / 10, FLOOR_MS)
-    if name == "stall":  # requests waited for a free connection, which the service time does not include
+    if name == "stall":  # the service time excludes the wait for a free connection
         assert backlog_peak > RATE / 2
         with pytest.raises(AssertionError, match="mean"):
             assert_true(total.service, truth)
@@ -124,10 +123,10 @@ def judge(name: str, total: Total, backlog_peak: int, truth: Sequence[float]) ->
 
 @pytest.mark.parametrize("name", CASES)
 def test_latency_matches_the_record_of_the_server(name: str, tmp_path: Path) -> None:
-    """A single matching load is enough. Without a match, judge the quietest load if the machine was quiet."""
+    """One correct load is enough. If there is none, the quietest load decides, unless it was disturbed."""
     crates.loadgen_program()
     crates.reference_server_program()
-    failed: dict[float, AssertionError] = {}  # share of time during which other programs used the machine -> failure
+    failed: dict[float, AssertionError] = {}  # share of the time taken by other programs -> failure
     for attempt in range(ATTEMPTS):
         stolen = stolen_seconds()
         total, backlog_peak, truth = take(CASES[name], tmp_path / str(attempt))
@@ -143,24 +142,25 @@ def test_latency_matches_the_record_of_the_server(name: str, tmp_path: Path) -> 
     raise failed[busy]
 
 
-# ---- scenarios -------------------------------------------------------------------------------------------------------
-
-
 def shopping(rate: float) -> dict[str, Any]:
     return {**plan(USE_CASES, 1)["use_cases"][0], "rate": rate}  # type: ignore[index]
 
 
 class Shop(ScriptedServer):
-    """An order server that handles one request at a time, and can stall or fail."""
+    """An order server that handles one request at a time and can stall or fail."""
 
     def __init__(
         self, *, stall_at: float = 0, stall_seconds: float = 0, refuses: int = 0, closes: int = 0, silent: int = 0
     ) -> None:
-        """Stall once after ``stall_at`` seconds; respond with an error, close or stay silent for each n-th order."""
+        """Configure the server's faults.
+
+        It stalls once after ``stall_at`` seconds. Of every n orders, it refuses one, closes the connection of one, or
+        does not respond to one.
+        """
         self.told = (stall_at, stall_seconds)
         self.refuses, self.closes, self.silent = refuses, closes, silent
         self.orders = self.first = 0
-        self.created: dict[int, int] = {}  # order id -> time of the creation's response (CLOCK_MONOTONIC, nanoseconds)
+        self.created: dict[int, int] = {}  # order id -> time of the response (CLOCK_MONOTONIC, ns)
         self.stall: tuple[int, int] | None = None
         self.alone = threading.Lock()
         super().__init__()
@@ -193,12 +193,12 @@ class Played(NamedTuple):
     """The result of a scenario."""
 
     total: Total
-    whole: Arrivals  # tfb's record of all arrivals
+    whole: Arrivals  # tfb's record of the arrivals
     arrivals: Sequence[Mapping[str, Any]]
 
 
 def play(folder: Path, use_case: Mapping[str, Any], server: ScriptedServer, *words: str) -> Played:
-    """Run a single use case against a new server."""
+    """Run one use case against ``server``."""
     (folder / PLAN_FILE).write_text(json.dumps({"use_cases": [use_case]}))
     with server:
         url = server.endpoint.url("")
@@ -208,7 +208,7 @@ def play(folder: Path, use_case: Mapping[str, Any], server: ScriptedServer, *wor
     load = Scenario(factor=1, connections=16)
     load_run = LoadRun(url=url, host="h", accept="*/*", load=load, seconds=1, threads=1, seed=1)
     recorded_arrivals = Loadgen().result(load_run, output).arrivals
-    assert recorded_arrivals is not None  # fails if the counts are inconsistent
+    assert recorded_arrivals is not None  # None means that the counts are inconsistent
     arrivals = [json.loads(line) for line in (folder / RESPONSES_FILE).read_text().splitlines()]
     return Played(parse_totals(output, url)[0], recorded_arrivals, arrivals)
 
@@ -221,17 +221,17 @@ def test_a_stall_delays_every_arrival_due_during_it(tmp_path: Path) -> None:
         assert shop.stall is not None
         begin, end = shop.stall
         within = [one for one in played.arrivals if begin < one["came_ns"] < end]
-        # Arrivals continue during the stall. Their number has a Poisson distribution, hence the tolerance.
+        # Arrivals continue during the stall. Their number is Poisson distributed, hence the tolerance.
         assert len(within) == pytest.approx(rate, abs=5 * rate**0.5)
         create, read_order = played.total.operations
         times = sorted((shop.created[one["order"]] - one["came_ns"]) / MS for one in played.arrivals)
         late = sum(one > 500 for one in times)
         assert late >= rate / 2 - 5 * (rate / 2) ** 0.5 > 16  # more late arrivals than connections
-        # Measured from the send time, at most one request per connection would be late (coordinated omission).
+        # Measured from the actual send time, only one request per connection would be late (coordinated omission).
         assert create.service is not None
         assert create.service.later_than(0.5) <= 16
         assert read_order.latency is not None
-        assert read_order.latency.later_than(0.5) <= 16  # a read is due when the previous response is complete
+        assert read_order.latency.later_than(0.5) <= 16  # a read becomes due only after the previous response
         try:
             assert_true(create.latency, times, "95", "99")
         except AssertionError:
@@ -279,7 +279,7 @@ def test_a_failed_step_ends_the_arrival(tmp_path: Path) -> None:
 def test_requests_beyond_the_drain_are_unfinished(tmp_path: Path) -> None:
     played = play(tmp_path, shopping(40), Shop(silent=1), "--duration", "1", "--drain-seconds", "0.2")
     create, read_order = played.total.operations
-    assert create.due > create.answered == 16  # each connection waits for a response
+    assert create.due > create.answered == 16  # each connection waits for one response
     assert read_order.unfinished == 16
     assert create.unfinished == create.due - 16
     assert played.whole.unfinished == create.due == len(played.arrivals)
@@ -287,7 +287,7 @@ def test_requests_beyond_the_drain_are_unfinished(tmp_path: Path) -> None:
 
 
 def test_a_drain_of_the_timeout_leaves_nothing_unfinished(tmp_path: Path) -> None:
-    """Shortly before the load ends, the server stops responding, so the last requests time out as the drain ends."""
+    """The server stops responding shortly before the load ends, so the last requests time out as the drain ends."""
     first: list[float] = []
 
     def answer(_: int) -> bytes | None:

@@ -1,4 +1,4 @@
-"""``./tfb verify`` reports a verdict for every selected implementation and starts no unnecessary processes."""
+"""``./tfb verify`` reports a verdict for every selected implementation, and starts no unnecessary process."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -43,10 +43,10 @@ LINES = {
 
 @dataclass
 class VerifyScene:
-    """A simulated machine for ``./tfb verify``."""
+    """A simulated machine on which ``./tfb verify`` runs."""
 
     fake: FakeRun
-    databases: list[FakeDatabase] = field(default_factory=list)  # databases that have been started
+    databases: list[FakeDatabase] = field(default_factory=list)  # databases that were started
 
     def verify(self, *names: str, **options: Any) -> int:
         self.fake.write_folders()
@@ -76,7 +76,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
 
 
 def lines_of(text: str) -> set[str]:
-    """Return the output's verdict lines, without durations."""
+    """Return the verdict lines of the output, without durations."""
     lines = (line.partition("; startup")[0] for line in text.splitlines())
     return {line for line in lines if line.partition(":")[0] in {*SERVERS, "idle"}}
 
@@ -133,7 +133,7 @@ def test_github_annotates_failed_builds(scene: VerifyScene, capsys: pytest.Captu
     errors = [line for line in out.splitlines() if line.startswith("::error")]
     (broken,) = (line for line in errors if "main.c:3: error" in line)
     assert "title=broken%3A build failed::" in broken
-    assert not any(line.startswith("::error title=tfb::") for line in errors)  # each cause is reported once
+    assert not any(line.startswith("::error title=tfb::") for line in errors)  # one annotation per cause
 
 
 def test_junit_reports_an_error_without_builds(scene: VerifyScene, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +143,7 @@ def test_junit_reports_an_error_without_builds(scene: VerifyScene, capsys: pytes
     cases = {case.get("name"): case for case in suite}
     assert {case.findtext("system-out") for case in suite} == LINES
     assert {name for name, case in cases.items() if case.find("error") is not None} == {"broken", "lacking", "mute"}
-    assert len(list(root.iter("error"))) == 3  # duplicates are removed
+    assert len(list(root.iter("error"))) == 3  # each error is reported once
     assert suite.get("errors") == "3"
 
 
@@ -175,7 +175,7 @@ def test_a_verdict_names_a_dead_server(
     monkeypatch.setattr(FakeVerifier, "verify_test_type", verify_test_type)
     assert scene.verify("good") == Exit.FAILED
     (line,) = lines_of(capsys.readouterr().out)
-    assert line.startswith("good: failed: while json was verified: good: the server ended")
+    assert line.startswith("good: failed: while verifying json: good: the server ended")
 
 
 @pytest.mark.parametrize("check_name", ["status-ok", "answered", "json-message"])

@@ -1,4 +1,4 @@
-"""Preparing a run: selection, rules, warm-up on JIT platforms, builds, and the line that announces the run."""
+"""Preparation of a run: selection, rules, warm-up on JIT platforms, builds, and the announcement."""
 
 import json
 from contextlib import nullcontext
@@ -77,7 +77,7 @@ def settings(frameworks: Path, *names: str, **values: Any) -> Settings:
 
 
 def planned(root: Path, *names: str, **values: Any) -> list[str]:
-    """Return the planned cells and the reported problems, or the error message."""
+    """Return the planned cells and the reported problems, or the lines of the error message."""
     chosen = settings(root / "frameworks", *names, **{"test_types": ("json", "db"), **values})
     try:
         plan = make_plan(chosen)
@@ -93,7 +93,10 @@ def planned(root: Path, *names: str, **values: Any) -> list[str]:
 
 
 def test_settings_become_the_approved_plan(tmp_path: Path) -> None:
-    """Rejections are reported only for implementations named by the user, and broken files only if they may matter."""
+    """Rejections are reported only for implementations that the user named.
+
+    Broken files are reported only if they may matter.
+    """
     tree(tmp_path)
     plans_without_errors = {
         "all": planned(tmp_path, "all", reverse_order=True),
@@ -278,4 +281,4 @@ def test_shared_builds_run_and_fail_once(tmp_path: Path) -> None:
         "x failed: make failed:\nlog\nthis build is shared by x-a, x-c",
         "x-b failed: make failed:\nlog",
     ]
-    assert builds["x-c"].reason == "the same build as x: make failed:\nlog"
+    assert builds["x-c"].reason == "it shares the failed build of x: make failed:\nlog"

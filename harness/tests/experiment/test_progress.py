@@ -1,4 +1,4 @@
-"""A run's progress on the terminal and in progress.json."""
+"""Progress of a run on the terminal and in progress.json."""
 
 import io
 import json
@@ -135,7 +135,7 @@ def test_live_display_keeps_announcements_and_problems(width: int) -> None:
     lines = written.getvalue().replace("\r", "\n").replace("\x1b[2K", "\n").splitlines()
     assert max(map(len, lines)) <= width + len("\x1b[?25l")
     found = [re.search(r"\d:\d\d:\d\d 1 min 40 s left · v", line) for line in lines]
-    # The bar is 14 characters wide, whatever the terminal's width.
+    # The progress bar is 14 characters wide on every terminal.
     assert {match.start() for match in found if match} == {len("100% ") + 14 + len(" ")}
     assert lines.count("2 implementations, local runtime") == lines.count("! es4x [1] was not built") == 1
 

@@ -1,4 +1,4 @@
-"""A run can be resumed only if the setup is unchanged. Otherwise, the error names the changes."""
+"""A run can be resumed only if the setup is unchanged. Otherwise, the error names what changed."""
 
 import json
 from collections.abc import Callable
@@ -37,7 +37,7 @@ WRONG = CheckResult(check="row", rule="db.1", outcome=Outcome.FAIL, message="not
 
 @pytest.fixture(scope="module")
 def info(tmp_path_factory: pytest.TempPathFactory) -> RunInfo:
-    """Return the run.json of a completed run with two servers."""
+    """Return the run.json of a completed run of two servers."""
     fake = FakeRun(tmp_path_factory.mktemp("run"), {"one": Behaviour(), "two": Behaviour()})
     fake.run()
     info = fake.records().info
@@ -79,21 +79,27 @@ def test_builds_without_trials_may_change(info: RunInfo, before: Callable[[RunIn
     ("before", "changes"),
     [
         (lambda info: info.model_copy(update={"revision": "b" * 40}), "commit was 'bbbb"),
-        (lambda info: info.model_copy(update={"tools": {"wrk": "4.0.0"}}), "wrk was '4.0.0', and is '4.1.0'"),
-        (lambda info: profile(info, ranked="x" * 500), f"profile.ranked was '{'x' * 59}, and is False"),
-        (lambda info: profile(info, levels={"concurrency": [7]}), "profile.levels.concurrency was [7], and is ["),
-        (lambda info: changed(info, digest="x"), "one: benchmark_config.json was 'x', and is '"),
+        (lambda info: info.model_copy(update={"tools": {"wrk": "4.0.0"}}), "wrk was '4.0.0', and is now '4.1.0'"),
+        (lambda info: profile(info, ranked="x" * 500), f"profile.ranked was '{'x' * 59}, and is now False"),
+        (lambda info: profile(info, levels={"concurrency": [7]}), "profile.levels.concurrency was [7], and is now ["),
+        (lambda info: changed(info, digest="x"), "one: benchmark_config.json was 'x', and is now '"),
         (lambda info: changed(info, name="gone"), "gone is no longer selected; one was not selected"),
-        (lambda info: with_build(info, tools={"java": "21"}), "one: java was '21', and is '25.0.3'"),
-        (lambda info: with_build(info, image_digest="sha256:3"), "one: image was 'sha256:3', and is 'sha256:1'"),
-        (lambda info: with_build(info, image_digest=None), "one: image was not recorded, and is 'sha256:1'"),
-        (lambda info: with_build(info, tools={}), "one: java was not recorded, and is '25.0.3'"),
-        (lambda info: changed(info, build=None), "one: build was 'skipped', and is 'ok'; one: image was not recorded"),
-        (lambda info: changed(info, digest=""), "one: benchmark_config.json was not recorded, and is '"),
-        (lambda info: info.model_copy(update={"revision": None}), "commit was not recorded, and is 'aaaa"),
-        (lambda info: info.model_copy(update={"tools": {}}), "wrk was not recorded, and is '4.1.0'"),
+        (lambda info: with_build(info, tools={"java": "21"}), "one: java was '21', and is now '25.0.3'"),
+        (lambda info: with_build(info, image_digest="sha256:3"), "one: image was 'sha256:3', and is now 'sha256:1'"),
+        (lambda info: with_build(info, image_digest=None), "one: image was not recorded, and is now 'sha256:1'"),
+        (lambda info: with_build(info, tools={}), "one: java was not recorded, and is now '25.0.3'"),
+        (
+            lambda info: changed(info, build=None),
+            "one: build was 'skipped', and is now 'ok'; one: image was not recorded",
+        ),
+        (lambda info: changed(info, digest=""), "one: benchmark_config.json was not recorded, and is now '"),
+        (lambda info: info.model_copy(update={"revision": None}), "commit was not recorded, and is now 'aaaa"),
+        (lambda info: info.model_copy(update={"tools": {}}), "wrk was not recorded, and is now '4.1.0'"),
         (lambda info: info.model_copy(update={"settings": {}}), "profile.description was not recorded, and is"),
-        (lambda info: profile(info, of_an_older_version=1), "profile.of_an_older_version was 1, and is not recorded"),
+        (
+            lambda info: profile(info, of_an_older_version=1),
+            "profile.of_an_older_version was 1, and is now not recorded",
+        ),
     ],
     ids=[
         "commit",

@@ -1,4 +1,7 @@
-"""Complete runs on simulated servers with known costs: trials measure the true costs, and failures are reported."""
+"""Complete runs on simulated servers with known costs.
+
+Trials must measure these costs, and failures must be reported.
+"""
 
 import itertools
 import math
@@ -59,7 +62,7 @@ def test_trials_show_the_true_cost_and_rate(tmp_path: Path) -> None:
     outcome = FakeRun(tmp_path, servers, quick(), test_types=SIX).run()
     assert (outcome.failures, outcome.exit_code) == ((), Exit.OK)
     assert outcome.records.info.generator == "loadgen"
-    # The other server runs at the same time, but is idle.
+    # Both servers are up at the same time, but only one is under load.
     assert {trial.idle_cpu_share for trial in outcome.records.trials} == {0.0}
     for name, cost in truth.items():
         for trial in of(outcome.records.trials, name):
@@ -69,7 +72,7 @@ def test_trials_show_the_true_cost_and_rate(tmp_path: Path) -> None:
             assert trial.server.wait_share == pytest.approx(0.04 / 1.04, rel=0.01)
     table = outcome.ranking.test_types["json"].headline
     ranks = [(row.implementation, row.throughput and row.throughput.rank.label) for row in table.rows]
-    assert ranks == [("a", "1"), ("b", "1–2")]  # the short warm-up makes the rank of "b" uncertain
+    assert ranks == [("a", "1"), ("b", "1–2")]  # the warm-up is short, so b's rank stays uncertain
 
 
 def test_a_run_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
@@ -95,18 +98,18 @@ def test_warm_up_removes_the_cold_starts_cost(tmp_path: Path) -> None:
 
 
 def test_noise_flags_only_servers_that_stay_cold(tmp_path: Path) -> None:
-    """If windows vary by a fifth, the warm-up rule cannot detect a cold server. The ranking must flag it instead."""
+    """With windows that vary by 20 %, the warm-up rule cannot detect a cold server. The ranking must flag it."""
     noisy = Behaviour(window_spread=0.13)
     servers = {**dict.fromkeys("abc", noisy), "cold": replace(noisy, cold=8.0, warm_cpu_seconds=12.0)}
     ranking = FakeRun(tmp_path, servers, profiles.load_profile("quick"), test_types=SIX).run().ranking
     rows = [row for kind in ranking.test_types.values() for row in kind.headline.rows]
     flagged = Counter(row.implementation for row in rows if "not warmed up" in row.flags)
-    assert flagged["cold"] >= 4  # at least four of six trials
-    assert flagged.total() - flagged["cold"] <= 1  # at most one of the other 18 trials
+    assert flagged["cold"] >= 4  # at least 4 of 6 test types
+    assert flagged.total() - flagged["cold"] <= 1  # at most 1 of the other 18 rows
 
 
 def test_compilation_reveals_a_slow_warm_up(tmp_path: Path) -> None:
-    """A cost that falls by 0.2 % per second looks steady. CPU time of compiler threads reveals that it still falls."""
+    """A cost that falls by 0.2 % per second looks steady. CPU time of compiler threads shows that it still falls."""
     slow = Behaviour(cold=0.6, warm_cpu_seconds=400.0)
     servers = {"hidden": slow, "visible": replace(slow, compiles=True), "warm": Behaviour()}
     outcome = FakeRun(tmp_path, servers, quick(seconds=300.0), jit=frozenset(servers)).run()
@@ -118,7 +121,7 @@ def test_compilation_reveals_a_slow_warm_up(tmp_path: Path) -> None:
     }
     rows = outcome.ranking.test_types["json"].headline.rows
     flagged = {row.implementation for row in rows if "not warmed up" in row.flags}
-    assert flagged - {"hidden"} == {"visible"}  # the trials may also reveal the server "hidden"
+    assert flagged - {"hidden"} == {"visible"}  # "hidden" may be flagged too, because its trials also get cheaper
 
 
 def test_default_warm_up_goes_to_cells_that_compile(tmp_path: Path) -> None:
@@ -250,12 +253,15 @@ def test_servers_beyond_memory_never_run_together(tmp_path: Path) -> None:
     servers = {name: Behaviour(rss=2e9) for name in "abc"}
     fake = FakeRun(tmp_path, servers, quick(seconds=300.0), world=FakeWorld(memory=3.5e9), jit=frozenset("abc"))
     trials = fake.run().records.trials
-    assert fake.world.most_alive == 2  # tfb assumes 1 GiB for a JIT runtime of unknown size
+    assert fake.world.most_alive == 2  # the plan assumes 1 GiB for a JIT runtime before it knows the size
     assert {trial.implementation for trial in trials} == set("abc")
 
 
 def test_a_clock_change_repeats_the_load(tmp_path: Path) -> None:
-    """Verification relies on the wall clock, for example for Date headers, so a clock change invalidates a load."""
+    """Verification needs the wall clock, for example to check Date headers.
+
+    If the clock is set, the load is repeated.
+    """
     undisturbed = FakeRun(tmp_path / "undisturbed", {"a": Behaviour()}, quick(1, 60.0)).run()
     fake = FakeRun(tmp_path / "set", {"a": Behaviour()}, quick(1, 60.0))
     clock = fake.world.clock
@@ -268,7 +274,7 @@ def test_a_clock_change_repeats_the_load(tmp_path: Path) -> None:
     (_,) = drifting.run().records.trials  # after MAX_CLOCK_JUMPS repetitions, the last load counts
     assert [run.sampling is not None for run in RUNS[earlier:]].count(True) == 1 + MAX_CLOCK_JUMPS
     ends = [line.rpartition(": ")[2] for line in drifting.display.lines if "clock was set" in line]
-    assert ends == ["the load is repeated"] * MAX_CLOCK_JUMPS + ["the result is used nevertheless"]
+    assert ends == ["the load is repeated"] * MAX_CLOCK_JUMPS + ["the result is used anyway"]
 
 
 def test_a_dead_database_does_not_blame_the_server(tmp_path: Path) -> None:
@@ -291,7 +297,7 @@ def test_a_lost_machine_ends_the_run_with_records(tmp_path: Path) -> None:
     with pytest.raises(MachineLostError) as lost:
         fake.run()
     records = fake.records()
-    # ``--resume`` without a name continues this run, because its status is "interrupted".
+    # A run with the status "interrupted" can be resumed without naming it.
     assert (records.info.status, bool(records.trials)) == ("interrupted", True)
     assert str(lost.value) in records.info.problems
 
@@ -333,7 +339,7 @@ def test_an_interrupted_run_continues_on_resume(tmp_path: Path, after: int) -> N
         next(line for line in one.display.lines if "expected end" in line) for one in (fake, resumed)
     )
     assert (expected.rpartition("(")[2] != remaining.rpartition("(")[2]) is bool(finished)
-    # The resumed run must use the whole time limit, like an uninterrupted run.
+    # The resumed run uses the whole time limit, as an uninterrupted run does.
     uninterrupted = FakeRun(tmp_path / "whole", servers, quick(), seed=4).run()
     assert 0.9 * len(uninterrupted.records.trials) < len(outcome.records.trials) <= len(uninterrupted.records.trials)
 
@@ -348,7 +354,7 @@ def test_verdicts_after_an_interruption_are_not_recorded(tmp_path: Path, monkeyp
 
     def check(*arguments: Any, **named: Any) -> VerificationRecord:
         verdict = real(*arguments, **named)
-        monkeypatch.setattr(interruption, "raise_if_pending", raised)  # the interruption arrived during a request
+        monkeypatch.setattr(interruption, "raise_if_pending", raised)  # as if the interruption came during a request
         return verdict
 
     fake.verifier.verify_test_type = check  # type: ignore[method-assign]
@@ -365,7 +371,7 @@ def test_the_latency_profile_finds_the_true_capacity(tmp_path: Path) -> None:
     assert isinstance(trials[0].load, ClosedLoop)
     assert {t.share for t in trials if t.purpose == "share"} == set(profile.rates.shares)
     searched = [t.load.rate for t in trials if t.purpose == "search" and isinstance(t.load, OpenLoop)]
-    # The rate at which p99 equals the latency goal.
+    # At this rate, p99 equals the latency goal.
     assert searched[-1] == pytest.approx(2_000 - math.log(100) / GOAL_SECONDS, rel=0.05)
     at_rate = [t for t in trials if isinstance(t.load, OpenLoop)]
     assert {t.latency.basis for t in at_rate if t.latency} == {"open-loop, intended send time"}

@@ -1,4 +1,4 @@
-"""Every validity check, with values on both sides of the threshold and with unknown values."""
+"""Every validity check with values on both sides of its threshold, and with unknown values."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def latency(mean: float) -> Latency:
     return Latency(basis="closed-loop, service time", mean=mean, stdev=0.0, min=mean, max=mean, percentiles=points)
 
 
-# A valid trial: 64 connections with a latency of 1 ms for ten seconds, so 64,000 requests per second.
+# A valid closed-loop trial: 64 connections x 1 ms latency for ten seconds, so 64,000 requests/s.
 SOUND = runs.trial("a", 64_000.0, cpu_per_request=28e-6).model_copy(
     update={
         "duration": 10.0, "asked_duration": 10.0, "requests": 640_000, "bytes": 640_000 * 150,
@@ -37,7 +37,7 @@ SOUND = runs.trial("a", 64_000.0, cpu_per_request=28e-6).model_copy(
         "responses_per_request": 1.0, "idle_cpu_share": 0.0,
     }
 )  # fmt: skip
-# A valid open-loop trial: 1,000 requests per second for ten seconds.
+# A valid open-loop trial: 1,000 requests/s for ten seconds.
 AT_RATE = SOUND.model_copy(
     update={
         "load": OpenLoop(rate=1_000.0, connections=64), "requests": 10_000, "bytes": 10_000 * 150, "due": 10_000,
@@ -56,11 +56,11 @@ def two(**changes: object) -> tuple[ClientUsage, ClientUsage]:
 
 SHORT = SOUND.model_copy(update={"duration": 2.0})
 FREE = {"cpu_per_request": None}
-IDLE: Changes = {"cpu_seconds": 1.0, "requests": 16_000}  # a response per connection every 40 ms
+IDLE: Changes = {"cpu_seconds": 1.0, "requests": 16_000}  # one response per connection every 40 ms
 LATE: Changes = {"lag_p99": 1e-3}
 WRK: Changes = {"generator": "wrk"}
 
-# Validity check -> changes to the trial, the server's usage or the context, with values around the check's threshold.
+# Validity check -> changes to the trial, the server's usage or the context. Values lie around the threshold.
 CLOSED: dict[str, tuple[Changes, ...]] = {
     "errors": ({"errors": ErrorCounts(read=1)}, {"errors": ErrorCounts(timeout=1), "unfinished": 2}),
     "timeouts": ({"errors": ErrorCounts(timeout=1)}, {"errors": ErrorCounts(timeout=1), "unfinished": 2}),
@@ -74,7 +74,7 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
     ),
     "response-size": (
         *({"bytes": 640_000 * size} for size in (151, 153, 155, 149, 147, 145)),
-        # With this load, the excess bytes may belong to unfinished responses.
+        # Here, the excess bytes may belong to unfinished responses.
         {"bytes": 640_000 * 155, "load": ClosedLoop(connections=640, depth=16)},
         *({"requests": 1, "bytes": size} for size in (147, 145, 0)),
         {"requests": 0, "bytes": 0},
@@ -131,12 +131,12 @@ CLOSED: dict[str, tuple[Changes, ...]] = {
         IDLE | {"duration": 0.0},
         IDLE | {"load": ClosedLoop(connections=1)} | WRK,
     ),
-    # The server used ``cpu_seconds`` of the 20 CPU seconds. The rest was idle or used by other programs.
+    # Two CPUs provide 20 CPU seconds. The server used ``cpu_seconds``. The rest was idle or used by other programs.
     "saturated": (
         *({"cpu_seconds": used, "idle_seconds": idle} for used, idle in ((18.0, 1.0), (10.0, 3.3), (10.0, 3.4))),
-        {"cpu_seconds": 9.9, "idle_seconds": 10.0},  # a lock lets only one thread run at a time
-        {"cpu_seconds": 0.5, "idle_seconds": 19.0},  # all threads sleep
-        {"cpu_seconds": 5.0, "idle_seconds": 5.0, "wait_share": 0.7},  # the server waited for CPUs
+        {"cpu_seconds": 9.9, "idle_seconds": 10.0},  # a lock permits only one thread at a time
+        {"cpu_seconds": 0.5, "idle_seconds": 19.0},  # all threads are asleep
+        {"cpu_seconds": 5.0, "idle_seconds": 5.0, "wait_share": 0.7},  # other programs occupied the CPUs
         *({"cpu_seconds": 5.0, "idle_seconds": 15.0, "throttled_seconds": waited} for waited in (0.09, 5.0)),
         *({"idle_seconds": idle, "cpu_seconds": 0.0} for idle in (0.0, None)),
         *({"idle_seconds": 19.0, "cpu_seconds": 1.0, "load": ClosedLoop(connections=n)} for n in (3, 4)),
@@ -155,7 +155,7 @@ RATES: dict[str, tuple[Changes, ...]] = {
     "timeouts": tuple({"errors": ErrorCounts(timeout=lost), "unfinished": 2} for lost in (2, 3)),
     "achieved-rate": (
         *({"requests": answered} for answered in (9_895, 9_880)),
-        # Both trials have 50 unfinished requests.
+        # 50 requests are unfinished in both trials.
         *({"latency": latency(50e-3), "requests": answered} for answered in (9_840, 9_820)),
         {"latency": latency(50e-3), "requests": 9_840, "load": OpenLoop(rate=1_000.0, connections=1)},
         {"latency": latency(1e-3).model_copy(update={"percentiles": {}})},
@@ -178,7 +178,7 @@ RATES: dict[str, tuple[Changes, ...]] = {
 
 
 def outcomes(trial: Trial, changes: Changes) -> dict[str, str]:
-    """Return the outcome of each validity check."""
+    """Return the outcome, value, threshold and flag of each validity check."""
     kinds = (ValidityContext.__dataclass_fields__, ServerUsage.model_fields)
     beside, used = ({key: value for key, value in changes.items() if key in kind} for kind in kinds)
     trial_changes = {key: value for key, value in changes.items() if key not in beside and key not in used}

@@ -1,4 +1,4 @@
-"""The rule that decides when a server is warm: conditions, error rates on noisy windows, and records."""
+"""The rule that decides when a server is warm: its conditions, its error rates with noise, and its records."""
 
 import math
 import random
@@ -27,22 +27,22 @@ def window(cost: float | None, responses: float | None = 50_000.0) -> Window:
 
 
 def feed(route: WarmUpTracker, costs: Sequence[float | None]) -> int | None:
-    """Feed windows to a tracker; return after how many windows it is steady, or None."""
+    """Feed windows to a tracker. Return the number of windows after which it is steady, or None."""
     return next((count for count, cost in enumerate(costs, start=1) if route.add_window(window(cost))), None)
 
 
 def decays(excess: float, seconds: float) -> Callable[[int], float]:
-    """Return a function from seconds to relative cost, which declines exponentially towards 1."""
+    """Return the relative cost as a function of time in seconds. It falls exponentially to 1."""
     return lambda second: 1 + excess * math.exp(-(second + 0.5) / seconds)
 
 
 @pytest.mark.parametrize(
     ("costs", "windows", "since"),
     [
-        ([20e-6] * 30, 10, 5.0),  # two spans of five windows are compared; the later span starts at 5 s
+        ([20e-6] * 30, 10, 5.0),  # the rule compares two spans of five windows; the later span starts at 5 s
         ([20e-6 * 1.1**second for second in range(40)], 10, 5.0),
         ([20e-6] * 2 + [90e-6] + [20e-6] * 10, 10, 5.0),
-        ([80e-6] * 6 + [20e-6] * 20, 14, 9.0),  # steady once most of the earlier span's windows follow the decline
+        ([80e-6] * 6 + [20e-6] * 20, 14, 9.0),  # steady once most windows of the earlier span come after the fall
         ([20e-6, None] * 12, 19, 10.0),
         ([None] * 20, None, None),
         ([0.0] * 20, None, None),
@@ -90,18 +90,18 @@ def test_a_stalled_window_resets_the_spans() -> None:
 def test_the_rule_separates_warm_from_cold_with_noise(
     rule: WarmUpLimits, truth: Callable[[int], float], steady: float, cold: float
 ) -> None:
-    """Simulate noisy windows.
+    """Simulate servers with noisy windows.
 
-    ``steady`` is the minimum share of servers that the rule calls warm, and ``cold`` the maximum share that it calls
-    warm although their cost is still more than 20 % too high. A few windows cannot reveal a slow decline. The trials
-    reveal it later, because ``stats`` compares the two halves of a cell's trials.
+    At least the share ``steady`` of the servers must count as warm. At most the share ``cold`` may count as warm while
+    their true cost is more than 20 % too high. A few windows cannot reveal a slow decline. Comparing the first and
+    second half of a cell's trials does.
     """
     dice, passed, early = random.Random(1), 0, 0
     for _ in range(1_000):
         route = WarmUpTracker(CELL, rule, jit=True)
         for second in range(int(rule.jit_cap_seconds)):
             route.add_window(window(truth(second) * math.exp(dice.gauss(0, 0.18)) * 20e-6))
-            if route.steady and second % 2:  # the rule is checked after each burst of two windows
+            if route.steady and second % 2:  # checked after each burst of two windows
                 passed += 1
                 early += truth(second) > 1.2
                 break
@@ -126,7 +126,7 @@ def test_compiling_cells_get_the_later_bursts() -> None:
     warming = warm_up_all(cells, profile.load_profile("quick"), until=1.0, seed="any")
     order, step = list[str](), next(warming)
     while len(order) < 6:
-        if isinstance(step, Rest):  # the compiler catches up between bursts
+        if isinstance(step, Rest):  # compilers catch up between bursts
             step = warming.send(Done())
         assert isinstance(step, Warm)
         order.append(step.cell.process.implementation)
@@ -147,4 +147,4 @@ def test_later_rounds_begin_with_declining_jit_platforms() -> None:
         order.append(name)
         step = warming.send(WarmUpResult(windows=[window(falls[name] * 20e-6), window(20e-6)], seconds=2.0))
     assert set(order[:5]) == set(falls)
-    assert order[5:] == ["cold", "slow", "late", "native"]  # calm waits until the others are steady
+    assert order[5:] == ["cold", "slow", "late", "native"]  # "calm" gets no more bursts before the others are steady

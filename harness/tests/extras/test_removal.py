@@ -1,4 +1,4 @@
-"""Each extra can be removed: the remaining project still passes linting, type checks and fast tests."""
+"""Each extra can be removed: the rest of the project passes linting, type checks and fast tests."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from harness.plugins import installed
 from harness.tests.e2e.conftest import LATE, left
 
 EXTRAS = sorted(path.parent.name for path in (REPOSITORY / "harness" / "extras").glob("*/__init__.py"))
-# Import every core module, print the help and the list of implementations, and perform a run, including its reports.
+# Imports every core module, prints the help and the list of implementations, and performs a run.
 CORE = """
 import importlib, pathlib, pkgutil, sys
 import harness
@@ -37,7 +37,10 @@ assert outcome.exit_code == 0, outcome.records.problems
 
 
 def without(extra: str, target: Path) -> Path:
-    """Copy the repository without an extra's code and tests, and without its test types' implementations and claims."""
+    """Copy the repository without an extra.
+
+    Its tests are omitted, too, and so are the implementations and claims of its test types.
+    """
     for name in git(REPOSITORY, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
         if name and (REPOSITORY / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +63,7 @@ def without(extra: str, target: Path) -> Path:
 
 
 def remove_urls(config: Path, keys: Set[str]) -> None:
-    """Remove URLs from a benchmark_config.json. Remove the folder if no URL remains."""
+    """Remove the URLs with these keys from a benchmark_config.json. Remove the folder if no URL is left."""
     document = json.loads(config.read_text(encoding="utf-8"))
     entries = [entry for tests in document["tests"] for entry in tests.values()]
     if not any(keys & entry.keys() for entry in entries):
@@ -80,7 +83,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 def python(tree: Path, *arguments: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTEST_ADDOPTS": "-p no:cacheprovider"}
-    environment.pop(SKIPPED_VARIABLE, None)  # do not report the removed extra's tests as skipped
+    environment.pop(SKIPPED_VARIABLE, None)  # otherwise, the check would report the removed extra's tests as skipped
     command = [sys.executable, *arguments]
     completed = subprocess.run(
         command, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds, check=False
@@ -105,7 +108,7 @@ def test_the_core_works_without_an_extra(extra: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_the_check_passes_without_an_extra(extra: str, tmp_path: Path) -> None:
-    """Each extra takes four minutes, so the test runs only before the deadline of ``./tfb check``."""
+    """An extra takes four minutes, so no test starts after the deadline of ``./tfb check``."""
     if left() <= 0:
         pytest.skip(LATE)
     tree = without(extra, tmp_path / "tree")

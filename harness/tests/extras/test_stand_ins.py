@@ -1,4 +1,4 @@
-"""docker/stand-ins: choosing a recipe by image name, and scripts that replace package managers."""
+"""docker/stand-ins: recipes chosen by image name, and scripts that replace package managers."""
 
 import os
 import runpy
@@ -78,7 +78,7 @@ recommends 'IO::Socket::IP';
 
 @pytest.fixture
 def fakes(tmp_path: Path) -> Path:
-    """Put fake package managers first on PATH; they record installed packages in the file ``asked``."""
+    """Create fake package managers and return their folder. Installed packages are recorded in the file ``asked``."""
     folder = tmp_path / "bin"
     script(folder / "apt-cache", "case $2 in lib*carton-perl) exit 100 ;; carton) echo 'Section: perl' ;; esac")
     script(folder / "apt-get", f'[ "$1" = update ] || echo "$@" >>{tmp_path}/asked')
@@ -143,4 +143,4 @@ def test_sbt_plugins_are_replaced_by_maven_central_versions(fakes: Path) -> None
         "using sbt-assembly 1.2.0 of com.eed3si9n, because Maven Central lacks the release in project/plugins.sbt"
         in completed.stderr
     )
-    assert _run(fakes, SCRIPTS / "sbt", "clean").stderr == ""  # only the first call prints a warning
+    assert _run(fakes, SCRIPTS / "sbt", "clean").stderr == ""  # only the first call warns

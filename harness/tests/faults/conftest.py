@@ -1,4 +1,4 @@
-"""Fixtures: a real run, and copies for tests to damage."""
+"""Fixtures: a real run, and copies that tests may damage."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from harness.tests.scene import Scene, new_scene
 
 @pytest.fixture(scope="session")
 def original() -> Iterator[Scene]:
-    """Yield a complete run with two implementations."""
+    """Yield a scene with a complete run of two implementations."""
     with new_scene() as scene:
         scene.add("one")
         scene.add("two")
@@ -20,7 +20,7 @@ def original() -> Iterator[Scene]:
 
 @pytest.fixture
 def recorded(original: Scene, scene: Scene) -> Scene:
-    """Return a copy of the run and the implementations."""
+    """Return a scene with a copy of the run and its implementations."""
     for name in ("frameworks", "results"):
         shutil.copytree(original.root / name, scene.root / name, dirs_exist_ok=True)
     return scene

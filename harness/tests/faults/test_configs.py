@@ -1,4 +1,4 @@
-"""Broken configurations, profiles and command lines are reported and do not affect other folders."""
+"""Broken configurations, profiles and command lines are reported, and do not affect valid folders."""
 
 import json
 import os
@@ -19,18 +19,18 @@ DIGITS = "1" * 10_000
 
 
 def document(name: object = "bad", **changes: object) -> bytes:
-    """Return a valid configuration with changes."""
+    """Return a valid configuration with the given changes."""
     entry = {"language": "X", "json_url": "/json", "local": {"run": ["true"]}, **changes}
     return json.dumps({"framework": name, "tests": [{"default": entry}]}).encode()
 
 
 def local(**changes: object) -> bytes:
-    """Return a valid configuration with changes in its local block."""
+    """Return a valid configuration with changes in its ``local`` block."""
     return document(local={"run": ["true"], **changes})
 
 
 def text(language: str) -> bytes:
-    """Return a valid configuration in which ``language`` has the given raw JSON text as its value."""
+    """Return a valid configuration with raw JSON text as the value of ``language``."""
     return document().decode().replace('"X"', language).encode("latin-1")
 
 
@@ -81,7 +81,7 @@ CONFIGS: Mapping[str, Mapping[str, bytes]] = {
 
 
 def listed(scene: Scene, broken: Sequence[str]) -> None:
-    """Assert that valid folders are listed, broken folders are reported, and no file named "escaped" is created."""
+    """Assert that valid folders are listed, broken folders are reported, and no path escapes its folder."""
     answer = scene.tfb("--list-tests", "--frameworks", str(scene.frameworks))
     assert "good" in answer.stdout.split()
     answer.ends(1).says(*(f"Python/{folder}/benchmark_config.json: " for folder in broken))
@@ -131,11 +131,8 @@ def test_control_characters_in_folder_names_are_not_printed(scene: Scene) -> Non
     listed(scene, [])
 
 
-# ---- profiles --------------------------------------------------------------------------------------------------------
-
-
 def changed(old: str, new: str) -> bytes:
-    """Return the profile's text with ``old`` replaced."""
+    """Return the profile with ``old`` replaced by ``new``."""
     assert old in PROFILE
     return PROFILE.replace(old, new, 1).encode()
 

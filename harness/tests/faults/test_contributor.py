@@ -22,7 +22,7 @@ URLS = {
 
 
 def add(scene: Scene, *mistakes: str, name: str = "mine", urls: object = None, **local: object) -> Path:
-    """Add a folder with a server that makes the given mistakes."""
+    """Add an implementation whose server makes the given mistakes. Return its benchmark_config.json."""
     run = [sys.executable, "-m", "harness.tests.doubles.contributed", *mistakes]
     block = {"run": run, "env": {"PYTHONPATH": str(REPOSITORY)}, **local}
     entry = {"language": "Python", "database": "Postgres", **(urls or URLS), "local": block}  # type: ignore[dict-item]
@@ -30,7 +30,7 @@ def add(scene: Scene, *mistakes: str, name: str = "mine", urls: object = None, *
 
 
 def verify(scene: Scene, *words: str) -> str:
-    """Run verification, which must fail, and return the output."""
+    """Run ``./tfb verify``, assert that it fails, and return its output."""
     where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
     return scene.tfb("verify", "mine", *where, *words).ends(1).text
 
@@ -49,7 +49,7 @@ def verify(scene: Scene, *words: str) -> str:
 def test_hard_coded_database_setting_is_reported(scene: Scene, fixed: list[str], expected: str) -> None:
     add(scene, "--fixed", *fixed)
     text = verify(scene)
-    text = re.sub(r"\s*\n(?=\S)(?!mine: )", " ", text)  # rejoin wrapped lines
+    text = re.sub(r"\s*\n(?=\S)(?!mine: )", " ", text)  # join wrapped lines
     verdicts = [line for line in text.splitlines() if line.startswith("mine: ")]  # these lines repeat the reason
     assert text.count(expected) - sum(expected in line for line in verdicts) == 1, text
 
@@ -90,7 +90,7 @@ def test_only_strict_requires_files_of_a_pull_request(scene: Scene) -> None:
     urls = {key: URLS[key] for key in ("json_url", "plaintext_url")}
     path = add(scene, urls=urls)
     where = ("--frameworks", str(scene.frameworks), "--rules", "tfb", "--runtime", "local", "--no-install")
-    # The file is required only for a pull request.
+    # Without --strict, files that only a pull request needs may be missing.
     assert "README" not in scene.tfb("verify", "mine", *where).ends(0).text
     text = verify(scene, "--strict")
     for said in ("mine.dockerfile does not exist", "README.md does not exist", '"maintainers" in benchmark_config'):

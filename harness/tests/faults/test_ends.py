@@ -1,4 +1,4 @@
-"""Tests for runs that end early: signals at any stage, kill -9, a full disk, and simultaneous runs."""
+"""Runs that end early: signals at every stage, kill -9, a full disk, and simultaneous runs."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from harness.tests.scene import CommandResult, Scene, patience
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
 
 RUN = ("--test", "good", "--type", "json")
-# A build command that sleeps for a minute, but only when it first runs.
+# A build command that sleeps for a minute the first time it runs.
 SLOW_ONCE = "import pathlib, time\nif not (p := pathlib.Path('built')).exists():\n  p.touch()\n  time.sleep(60)"
 STAGES = ("building", "making database", "starting", "verifying", "warm-up", "measure")
 INT, TERM, HUP, QUIT = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT
@@ -26,9 +26,9 @@ ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file syste
 
 
 def prepared(scene: Scene, stage: str, behaviour: str = "good") -> Callable[[], bool]:
-    """Add an implementation that makes a run stay in ``stage`` for a while.
+    """Add an implementation with which a run stays in ``stage`` for a while.
 
-    Return a function that checks whether the run has reached the stage.
+    Return a function that tests whether the run has reached that stage.
     """
     build = {"build": [sys.executable, "-c", SLOW_ONCE]} if stage == "building" else {}
     scene.add("good", behaviour, **build)
@@ -40,7 +40,7 @@ def prepared(scene: Scene, stage: str, behaviour: str = "good") -> Callable[[], 
 
 
 def signals(*numbers: signal.Signals) -> "Callable[[subprocess.Popen[bytes]], None]":
-    """Return a function that sends a run the given signals in sequence."""
+    """Return a function that sends these signals to a run, one after another."""
 
     def send(run: "subprocess.Popen[bytes]") -> None:
         for number in numbers:
@@ -51,19 +51,19 @@ def signals(*numbers: signal.Signals) -> "Callable[[subprocess.Popen[bytes]], No
 
 
 def interrupted(scene: Scene, answer: CommandResult) -> None:
-    """Assert that the exit status and the recorded status are those of an interrupted run."""
+    """Assert that the exit status and the recorded status say "interrupted"."""
     answer.ends(130)
     assert scene.records().info.status == "interrupted"
 
 
 def one_trial(scene: Scene) -> bool:
-    """Return whether a trial has been recorded."""
+    """Return whether a trial was recorded."""
     return any(path.stat().st_size for path in scene.results.glob("*/trials.jsonl"))
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_interrupted_run_cleans_up_and_can_be_resumed(scene: Scene, stage: str) -> None:
-    """Ctrl-C ends the run within ten seconds, without leftovers. --resume completes it."""
+    """Ctrl-C ends the run within ten seconds and leaves nothing behind. --resume completes it."""
     there = prepared(scene, stage)
     began: list[float] = []
 
@@ -113,7 +113,7 @@ def test_other_signals_end_a_run_like_ctrl_c(scene: Scene, numbers: Sequence[sig
 def test_stubborn_server_does_not_delay_the_end(
     scene: Scene, behaviour: str, stage: str, then: Sequence[signal.Signals]
 ) -> None:
-    """A server that ignores SIGTERM is killed in time, even if tfb itself is killed while waiting for the server."""
+    """tfb kills a server that ignores SIGTERM. If tfb itself is killed while it waits, the server ends as well."""
     answer = scene.struck(RUN, prepared(scene, stage, behaviour), signals(*then))
     if signal.SIGKILL in then:
         answer.ends(-signal.SIGKILL, 130)
@@ -122,7 +122,7 @@ def test_stubborn_server_does_not_delay_the_end(
 
 
 def test_stopped_run_continues_to_its_end(scene: Scene) -> None:
-    """After SIGSTOP and SIGCONT, the run completes, with exit status 1 if the pause invalidated a trial."""
+    """After SIGSTOP and SIGCONT, the run completes. Its exit status is 1 if the pause invalidated a trial."""
 
     def stop(run: "subprocess.Popen[bytes]") -> None:
         run.send_signal(signal.SIGSTOP)
@@ -140,9 +140,6 @@ def test_debug_mode_leaves_nothing_behind(scene: Scene) -> None:
     scene.struck(words, lambda: "stop with Ctrl-C" in scene.log(), signals(INT)).ends(130).says("/json")
 
 
-# ---- no room ---------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def small_disk(scene: Scene) -> Iterator[None]:
     """Mount a 4 MiB file system on the results folder."""
@@ -154,14 +151,14 @@ def small_disk(scene: Scene) -> Iterator[None]:
 
 
 def fill(path: Path) -> None:
-    """Write until the disk is full."""
+    """Write to a file until the disk is full."""
     subprocess.run(["sh", "-c", 'cat /dev/zero >"$0"', str(path)], check=False, stderr=subprocess.DEVNULL)
 
 
 @ROOT
 @pytest.mark.parametrize("moment", ["the first trial", "the second process"])
 def test_run_can_be_resumed_after_a_full_disk(scene: Scene, moment: str) -> None:
-    """No record is truncated, and --resume completes the run once the disk has free space again."""
+    """No record is truncated. Once the disk has free space again, --resume completes the run."""
     scene.add("good")
     filler = scene.results / "filler"
     there = scene.at("warm-up") if moment == "the first trial" else lambda: one_trial(scene)
@@ -177,9 +174,6 @@ def test_run_can_be_resumed_after_a_full_disk(scene: Scene, moment: str) -> None
         assert scene.records().info.status == "complete"
 
 
-# ---- side by side ----------------------------------------------------------------------------------------------------
-
-
 def test_simultaneous_runs_are_complete(scene: Scene) -> None:
     """Each run has its own folder, database and ports."""
     scene.add("good")
@@ -190,7 +184,7 @@ def test_simultaneous_runs_are_complete(scene: Scene) -> None:
         for run in runs:
             run.kill()
             run.wait()
-    assert set(statuses) <= {0, 1}, scene.log()[-900:]  # trials may be invalid because of the other runs
+    assert set(statuses) <= {0, 1}, scene.log()[-900:]  # concurrent runs may invalidate trials
     folders = list_runs(scene.results)
     assert len(folders) == 4
     for folder in folders:

@@ -1,4 +1,4 @@
-"""Damage to a run's files is reported with file and line, and readable records are still shown."""
+"""Damaged files of a run are reported by file and line. Readable records are still shown."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from harness.tests.scene import Scene
 pytestmark = pytest.mark.fault
 
 Damage = Callable[[Path], object]
-MANY = 20_000_000  # number of small JSON values; parsed, they need many times the memory of their text
+MANY = 20_000_000  # number of JSON values whose parsed form needs many times the memory of the text
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 
 
@@ -23,7 +23,7 @@ def put(name: str, data: bytes) -> Damage:
 
 
 def before(name: str, data: bytes) -> Damage:
-    """Insert data before the first line."""
+    """Return a function that inserts data at the start of a file."""
     return lambda folder: (folder / name).write_bytes(data + (folder / name).read_bytes())
 
 
@@ -32,7 +32,7 @@ def after(name: str, data: bytes) -> Damage:
 
 
 def set_value(key: str, value: object) -> Damage:
-    """Change the value of a key in run.json."""
+    """Return a function that changes a value in run.json."""
 
     def damage(folder: Path) -> None:
         path = folder / "run.json"
@@ -54,7 +54,7 @@ def renamed(folder: Path, name: str) -> None:
     (folder / "ranking.json").unlink()
 
 
-NOT_READ: Mapping[str, Damage] = {  # damage after which nothing can be shown
+NOT_READ: Mapping[str, Damage] = {  # damage that leaves nothing to show
     "60 MB of empty lists": put("run.json", b'{"a": [' + b"[]," * MANY + b"[]]}"),
     "a time of 1e300": set_value("started_at", 1e300),
     "a device": device,
@@ -69,13 +69,13 @@ def lists_others(scene: Scene, original: Scene) -> None:
 
 @pytest.mark.parametrize("damage", NOT_READ)
 def test_unreadable_run_json_is_reported(recorded: Scene, original: Scene, damage: str) -> None:
-    """The report fails in bounded time and memory, and the dashboard lists other runs."""
+    """The report fails in bounded time and memory, and the dashboard lists the other runs."""
     NOT_READ[damage](recorded.folder())
     recorded.report().ends(1, 2).says("run.json")
     lists_others(recorded, original)
 
 
-SHOWN: Mapping[str, tuple[str, Damage]] = {  # damage after which the remaining records are shown
+SHOWN: Mapping[str, tuple[str, Damage]] = {  # name -> (expected text, damage that leaves readable records)
     "no trials": ("trials.jsonl", lambda folder: (folder / "trials.jsonl").unlink()),
     "half a last line": ("trials.jsonl: line", after("trials.jsonl", b'{"id": ')),
     "a line of 15 MB of lists": ("trials.jsonl: line 1", before("trials.jsonl", b"[" + b"[]," * 5_000_000 + b"[]]\n")),
@@ -94,16 +94,11 @@ def test_readable_records_of_a_damaged_run_are_shown(recorded: Scene, original: 
     lists_others(recorded, original)
 
 
-# ---- terminal output -------------------------------------------------------------------------
-
-
 def test_terminal_escapes_in_records_are_printed_as_text(recorded: Scene) -> None:
     renamed(recorded.folder(), f"o{ESCAPE}ne")
     set_value("profile", f"x{ESCAPE}y")(recorded.folder())
     recorded.report().says("\\x1b[2J")
 
-
-# ---- other files that commands read ----------------------------------------------------------------------------------
 
 HOSTS = ("--test", "good", "--dry-run", "--frameworks", "ROOT/frameworks", "--hosts", "ROOT/machines.toml")
 COMPARE = ("compare", "ROOT/round.json", "latest", "--results", "ROOT/results")

@@ -1,4 +1,4 @@
-"""Misbehaving servers, tools and databases are reported and do not affect other implementations."""
+"""Faulty servers, tools and databases are reported, and do not affect other implementations."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ HOSTILE: Mapping[str, Sequence[str]] = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_responses_do_not_affect_other_servers(scene: Scene, kind: str) -> None:
-    """Endless, huge, compressed, broken or missing responses are reported in bounded time, memory and disk space."""
+    """Endless, huge, compressed, broken or missing responses fail in bounded time, memory and disk space."""
     scene.add("good")
     for name in HOSTILE[kind]:
         scene.add(name, name)
@@ -37,12 +37,9 @@ def test_hostile_responses_do_not_affect_other_servers(scene: Scene, kind: str) 
     assert [path for path in scene.root.rglob("*.log") if path.stat().st_size > LOG_BYTES] == []
 
 
-# ---- a single run with all misbehaving implementations ---------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def gallery() -> Iterator[Scene]:
-    """Yield a run with all misbehaving implementations and a working implementation."""
+    """Yield a finished run of all faulty implementations and a good one."""
     with new_scene() as scene:
         for name in (
             *("good", "exits-at-once", "never-listens", "answers-500", "dies-in-verification", "dies-under-load"),
@@ -63,7 +60,7 @@ WORKING = ("good", "answers-slowly", "ignores-sigterm", "leaves-a-daemon", "prin
 
 
 def test_working_servers_are_measured_despite_failing_ones(gallery: Scene) -> None:
-    """A run with failures has the status "failed", and contains trials of the working implementations."""
+    """The run has the status "failed", but contains trials of the working implementations."""
     assert gallery.records().info.status == "failed"
     assert set(WORKING) <= gallery.measured()
     assert {name: gallery.why_failed(name) for name in WORKING} == dict.fromkeys(WORKING, "ok: ")
@@ -99,9 +96,6 @@ def test_no_process_outlives_its_run(gallery: Scene) -> None:
     assert list(gallery.scratch.iterdir()) == []
 
 
-# ---- ports and tools -------------------------------------------------------------------------------------------------
-
-
 def test_occupied_port_is_reported_with_its_process(scene: Scene) -> None:
     scene.add("good")
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -116,13 +110,13 @@ def test_hanging_tool_affects_only_implementations_that_require_it(scene: Scene)
     scene.add("bad", requires={"hangs": ">=1"})
     words = ("--test", "good", "bad", "--type", "json", "--mode", "verify")
     scene.measure(*words, env=path).ends(1).says("good: verified", "bad", "hangs")
-    # If the tool is missing from PATH, the failure is detected immediately.
+    # Without the tool on PATH, the failure is immediate.
     assert "good" not in scene.measure(*words, "--quiet").ends(1).says("bad", "hangs").stdout
 
 
 @pytest.mark.parametrize("says", ["no Lua", "\x1b[2J" + "[" * 100_000], ids=["words", "controls"])
 def test_unexpected_output_of_a_load_generator_is_reported(scene: Scene, says: str) -> None:
-    """The message quotes a limited part of the output, and the run continues."""
+    """The message quotes a limited part of the output, and the run goes on."""
     words = scene.root / "says"
     words.write_text(says, encoding="utf-8")
     path = scene.program("wrk", f'case "$1" in --version) echo "wrk 4.2.0 [epoll]"; exit 1;; esac; cat {words}; exit 2')
@@ -145,9 +139,6 @@ def test_postgres_start_failure_is_reported_with_its_log(scene: Scene) -> None:
     assert scene.records().info.status == "failed"
 
 
-# ---- PostgreSQL dies -------------------------------------------------------------------------------------------------
-
-
 def postmaster(harness: int) -> psutil.Process:
     ours = [process for process in started_by(harness) if process.info["name"] == "postgres"]
     return next(process for process in ours if process.ppid() not in {other.pid for other in ours})
@@ -159,7 +150,7 @@ def kill_worker(first: psutil.Process) -> None:
 
 def kill_all(first: psutil.Process) -> None:
     for process in (*first.children(recursive=True), first):
-        with contextlib.suppress(psutil.NoSuchProcess):  # the others may exit after the first was killed
+        with contextlib.suppress(psutil.NoSuchProcess):  # the others may exit once the first is killed
             process.kill()
 
 
@@ -175,7 +166,7 @@ DEATHS: Mapping[str, Callable[[psutil.Process], object]] = {
     ("design", "how"), [*(("interleaved", how) for how in DEATHS), ("techempower", "first process killed")]
 )
 def test_measurements_are_repeated_after_postgres_dies(scene: Scene, design: str, how: str) -> None:
-    """tfb restarts PostgreSQL on the same port with the initial data, and measures all implementations."""
+    """tfb restarts PostgreSQL on the same port with the initial data, and measures every implementation again."""
     scene.profile.write_text(f'design = "{design}"\n{scene.profile.read_text(encoding="utf-8")}', encoding="utf-8")
     for name in ("one", "two"):
         scene.add(name)

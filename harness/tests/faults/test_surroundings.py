@@ -1,4 +1,4 @@
-"""Tests for unusual streams, encodings and virtual environments, and for leftovers of killed runs."""
+"""Unusual streams, encodings and virtual environments, and leftovers of killed runs."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from harness.tests.scene import Scene
 
 pytestmark = pytest.mark.fault
 
-STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # (shell command with "$@" for tfb, exit codes, output)
+STREAMS: Mapping[str, tuple[str, Sequence[int], str]] = {  # (shell script in which "$@" is tfb, exit codes, output)
     "stdin closed": ('"$@" <&-', (0,), "good"),
     "stdout closed": ('"$@" >&-', (3,), "stdout"),
     "stderr closed": ('"$@" 2>&-', (0,), "good"),
@@ -47,7 +47,7 @@ def test_unusual_environment_works_or_is_reported(scene: Scene, what: str) -> No
 
 @pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "20"}, {"TERM": "dumb"}], ids=str)
 def test_report_is_complete_on_every_terminal(recorded: Scene, environment: Mapping[str, str]) -> None:
-    """Characters that the encoding lacks are replaced, and even a narrow terminal shows all rows."""
+    """Characters that the encoding lacks are replaced. Even a narrow terminal shows all rows."""
     recorded.report(env=environment).ends(0).says("one", "two")
 
 
@@ -66,8 +66,6 @@ def test_run_completes_without_a_reader_of_its_output(scene: Scene, what: str) -
     assert scene.measured() == {"good"}
 
 
-# ---- the launcher ----------------------------------------------------------------------------------------------------
-
 INTERPRETERS: Mapping[str, Callable[[Path], object]] = {
     "gone": lambda path: path.symlink_to("/nonexistent/python3"),
     "no program": lambda path: path.write_text("no program", encoding="utf-8"),
@@ -77,7 +75,7 @@ INTERPRETERS: Mapping[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("what", INTERPRETERS)
 def test_launcher_reports_a_broken_environment(scene: Scene, what: str) -> None:
-    """The virtual environment is broken, and no Python can create a new environment."""
+    """The virtual environment is broken, and no Python can create a new one."""
     venv = scene.root / "venv"
     (venv / "bin").mkdir(parents=True)
     for name in ("requirements.lock", "requirements-dev.lock"):
@@ -87,12 +85,12 @@ def test_launcher_reports_a_broken_environment(scene: Scene, what: str) -> None:
     scene.run(["/bin/sh", str(REPOSITORY / "tfb"), "--list-tests"], environment).ends(3).says("Python 3.11")
 
 
-# ---- leftovers -------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def leftovers(scene: Scene) -> Iterator[Callable[[], tuple[bool, bool]]]:
-    """Create leftovers of a dead owner. Yield a function that returns whether the process and the folder are gone."""
+    """Create leftovers of an exited owner.
+
+    Yield a function that returns whether the process and the folder are gone.
+    """
     owner = dead()
     process = subprocess.Popen(
         ["sleep", "600"], env={**os.environ, MARK_VARIABLE: f"{owner}.1"}, start_new_session=True
@@ -145,8 +143,6 @@ def test_resources_of_a_living_run_are_not_leftovers(scene: Scene) -> None:
             process.kill()
 
 
-# ---- unusable container engines --------------------------------------------------------------------------------------
-
 COMPOSE = 'case "$1 $2" in "compose version") echo 2.30; exit 0;; esac'
 CLIENTS: Mapping[str, str] = {
     "exceeded 20 s": "sleep 600",
@@ -157,7 +153,7 @@ CLIENTS: Mapping[str, str] = {
 
 @pytest.mark.parametrize("says", CLIENTS)
 def test_unusable_container_engine_is_reported_before_a_run(scene: Scene, says: str) -> None:
-    """If the engine hangs, is stopped or is forbidden, the command fails before anything is written."""
+    """If the engine hangs, is stopped or denies access, the command fails before it writes anything."""
     scene.image("one")
     path = scene.program("docker", f"{COMPOSE}; {CLIENTS[says]}")
     scene.measure("--test", "one", env=path).ends(3).says(says, "docker-engine")

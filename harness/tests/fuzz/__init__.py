@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing of code that reads files, command output and network data."""
+"""Coverage-guided fuzzing of code that parses files, command output and network data."""

@@ -1,6 +1,6 @@
 """Fuzzes all targets for a given time: ``python -m harness.tests.fuzz --seconds 60``.
 
-Inputs that reach new code or violate a contract are stored in the state folder, and later runs start with the former.
+The state folder keeps inputs that violate a contract, and inputs that reach new code. Later runs start with the latter.
 ``--replay FILE --target NAME`` repeats an input that violated a contract.
 """
 
@@ -27,17 +27,17 @@ from harness.tests.fuzz.targets import TARGETS
 
 CRATE = Path(__file__).parent / "rust"
 RUST_TARGETS = tuple(sorted(path.stem.replace("_", "-") for path in (CRATE / "fuzz_targets").glob("*.rs")))
-# The flags that cargo-fuzz passes if no sanitizer is selected. Stable compilers accept them too.
+# What cargo-fuzz passes if no sanitizer is selected. Stable compilers accept these flags too.
 COVERAGE = ("inline-8bit-counters", "pc-table", "trace-compares")
 RUST_FLAGS = (
     "--cfg", "fuzzing", "-Cpasses=sancov-module", "-Cllvm-args=-sanitizer-coverage-level=4",
     *(f"-Cllvm-args=-sanitizer-coverage-{kind}" for kind in COVERAGE),
 )  # fmt: skip
-INPUT_SECONDS = 20  # time limit per input, for busy machines; the tested code should run in linear time
-SEED = 1  # fixed, so a failed check can be repeated with the same inputs in the same order
+INPUT_SECONDS = 20  # time limit per input on a busy machine; parsing should take linear time
+SEED = 1  # fixed, so that a repeated check uses the same inputs in the same order
 MEMORY_MB = 2048
 MEMORY = Path("/dev/shm")  # noqa: S108 - only for a private folder in it
-MOST_BYTES = 16_384  # maximum size of an input
+MOST_BYTES = 16_384  # maximum size of an input in bytes
 WORDS = ("null", "true", "NaN", "1e999", "-0", "1" * 400, "\\ud800", "\\u0000", "[", "{", "\r\n\r\n", "\xff")
 WITHOUT_ATHERIS = f"{NOT_JUDGED}atheris has no package for this machine"
 STATISTICS = re.compile(r"^stat::number_of_executed_units:\s+(\d+)", re.MULTILINE)
@@ -53,7 +53,7 @@ class Fuzzing:
     process: "subprocess.Popen[bytes]"
 
     def figures(self) -> tuple[int, int, int]:
-        """Return the numbers of executions, covered edges, and features (edge and hit-count pairs)."""
+        """Return the number of executions, of covered edges and of features (pairs of edge and hit count)."""
         text = self.log.read_text(encoding="utf-8", errors="replace")
         executions = STATISTICS.search(text)
         edges, features = (COVERED.findall(text) or [("0", "0")])[-1]
@@ -83,12 +83,12 @@ def main() -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="tfb-fuzz-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        os.environ["TMPDIR"] = folder  # for the targets' temporary files; removed at the end
+        os.environ["TMPDIR"] = folder  # for temporary files of the targets
         return campaign(names, binaries, seconds=options.seconds, jobs=options.jobs)
 
 
 def campaign(names: Sequence[str], binaries: Path, *, seconds: float, jobs: int) -> int:
-    """Divide the time between the targets, run ``jobs`` of them at a time, and print figures and findings."""
+    """Fuzz ``jobs`` targets at a time and print figures and findings. All targets get the same share of ``seconds``."""
     pending, running = list(names), list[Fuzzing]()
     seconds_each = max(1, round(seconds * min(jobs, len(names)) / len(names)))
     total = failed = 0
@@ -114,7 +114,7 @@ def campaign(names: Sequence[str], binaries: Path, *, seconds: float, jobs: int)
 
 
 def _start(name: str, binaries: Path, seconds: int) -> Fuzzing:
-    """Start fuzzing a target with the committed corpus and the inputs stored by earlier runs."""
+    """Start fuzzing a target with its committed corpus and the inputs that earlier runs stored."""
     folder = state_folder() / "fuzz" / name
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ def _command(name: str, binaries: Path) -> tuple[str, ...]:
 
 
 def _dictionary(name: str) -> Iterator[str]:
-    """Yield the lines of libFuzzer's dictionary: words from the committed corpus, and edge cases of the formats."""
+    """Yield the lines of a libFuzzer dictionary: words from the committed corpus and edge cases."""
     texts = b"\n".join(path.read_bytes() for path in sorted((CORPUS / name).iterdir())).decode("latin-1")
     for word in dict.fromkeys((*WORDS, *re.findall(r'"[\w.-]{1,30}"|[\w-]{3,30}', texts, re.ASCII))):
         escaped = "".join(c if c.isalnum() and c.isascii() else f"\\x{ord(c):02x}" for c in word)
@@ -147,7 +147,7 @@ def _dictionary(name: str) -> Iterator[str]:
 
 
 def _finding(fuzzing: Fuzzing) -> Iterator[str]:
-    """Yield the end of a failed target's log and the command that repeats the input."""
+    """Yield the end of a failed target's log, and the command that repeats the input."""
     text = fuzzing.log.read_text(encoding="utf-8", errors="replace")
     yield f"{fuzzing.name} failed; the end of {fuzzing.log}:"
     yield from map(printable, text.splitlines()[-40:])
@@ -157,7 +157,7 @@ def _finding(fuzzing: Fuzzing) -> Iterator[str]:
 
 
 def _built() -> Path:
-    """Build the instrumented Rust targets. Return the folder that contains their programs."""
+    """Build the instrumented Rust targets and return the folder of their programs."""
     output = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     host = next(line.removeprefix("host: ") for line in output.splitlines() if line.startswith("host: "))
     target = state_folder() / "cargo" / "fuzz"

@@ -1,4 +1,4 @@
-"""Mutations that keep JSON well formed, so that inputs reach the code after the parser."""
+"""Mutations that preserve JSON syntax, so that inputs reach the code behind the parser."""
 
 import copy
 import json
@@ -6,16 +6,16 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-SHARE = 0.5  # share of inputs to mutate as JSON; the others are mutated as bytes
+SHARE = 0.5  # probability of mutating an input as JSON instead of bytes
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, 10**400, 0.5, -0.0, 5e-324, 1e308, -1e308, float("nan"), float("inf"),
     "", "0", "x" * 5000, "\x1b[2J", "\u2028", "\ud800", "../..", "/", "$a", "{a}", "1e999", [], {}, [[]], [None] * 50,
 )  # fmt: skip
-MutationPlace = tuple[Any, Any]  # a list or an object, and an index or a key in it
+MutationPlace = tuple[Any, Any]  # (list or object, index or key in it)
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes | None:
-    """Change a value in a JSON line of the input. Return None if no tried line is JSON."""
+    """Mutate a line of the input that contains JSON. Return None if no JSON was found or the result is too long."""
     dice = random.Random(seed)
     lines = [(file, number) for file, part in enumerate(data.split(b"\0")) for number in range(part.count(b"\n") + 1)]
     dice.shuffle(lines)
@@ -29,7 +29,7 @@ def mutated(data: bytes, most: int, seed: int) -> bytes | None:
             for _ in range(dice.randint(1, 3)):
                 _change(document, dice)
             parts[file][number] = json.dumps(document[0]).encode()
-        # Raised for numbers with thousands of digits and for deeply nested documents.
+        # Numbers may have thousands of digits, and documents may be deeply nested.
         except (ArithmeticError, ValueError, RecursionError):
             continue
         made = b"\0".join(b"\n".join(part) for part in parts)
@@ -38,7 +38,7 @@ def mutated(data: bytes, most: int, seed: int) -> bytes | None:
 
 
 def _change(document: list[Any], dice: random.Random) -> None:
-    """Replace, remove, copy or swap a value at a random place below ``document``."""
+    """Replace, remove, copy or change a random value in ``document``."""
     places = list(_places(document))
     holder, key = dice.choice(places)
     other, elsewhere = dice.choice(places)
@@ -56,7 +56,7 @@ def _change(document: list[Any], dice: random.Random) -> None:
 
 
 def _places(value: Any) -> Iterator[MutationPlace]:
-    """Yield all places below a list or an object."""
+    """Yield the places of all values in a list or an object, at every depth."""
     keys = range(len(value)) if isinstance(value, list) else list(value) if isinstance(value, dict) else ()
     for key in keys:
         yield value, key

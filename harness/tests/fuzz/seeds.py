@@ -18,7 +18,7 @@ from harness.tests.plan.test_service import GOOD
 from harness.tests.stats.test_published import BARE
 
 CORPUS = Path(__file__).parent / "corpus"
-MOST_BYTES = 8192  # maximum size of a seed; longer seeds would slow down fuzzing
+MOST_BYTES = 8192  # maximum size of a seed; longer seeds slow fuzzing down
 PUBLISHED = REPOSITORY / "results" / "rounds" / "1"
 LINES = ("trials.jsonl", "processes.jsonl", "verdicts.jsonl")
 RESPONSES = (
@@ -47,7 +47,7 @@ TABLE = (
 
 
 def main() -> None:
-    """Rewrite the seeds of all targets, except inputs named ``found-*``."""
+    """Rewrite the seeds of all targets. Inputs named ``found-*`` remain."""
     for name, inputs in seeds().items():
         folder = CORPUS / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def main() -> None:
                 (folder / f"seed-{digest}").write_bytes(data)
 
 
-# Frames of an HTTP/2 server: PING, a response with a body, and a response without one.
+# HTTP/2 frames from a server: PING, a response with a body, and a response without one.
 FRAMES = (
     b"\0\0\x08\x06\0\0\0\0\0tfb-ping"
     b"\0\0\x01\x01\x04\0\0\0\x01\x88\0\0\x03\0\x01\0\0\0\x01abc\0\0\x01\x01\x05\0\0\0\x03\x88"
@@ -67,7 +67,7 @@ FRAMES = (
 
 
 def seeds() -> Mapping[str, Iterable[bytes]]:
-    """Return the seeds for each target."""
+    """Return the seeds of each target."""
     return {
         "loadgen-arguments": [command.replace(" ", "\0").encode() for command in COMMANDS],
         "configuration": [path.read_bytes() for path in sorted(FRAMEWORKS.glob(f"*/*/{CONFIG_FILE}"))[::4]],
@@ -91,13 +91,13 @@ def seeds() -> Mapping[str, Iterable[bytes]]:
 
 
 def _lines(name: str, count: int) -> Iterator[bytes]:
-    """Yield the ``count`` shortest lines of a file in the published run."""
+    """Yield the ``count`` shortest lines of a file of the published run."""
     (folder,) = (path.parent for path in PUBLISHED.glob("*/run.json"))
     yield from sorted((folder / name).read_bytes().splitlines(keepends=True), key=len)[:count]
 
 
 def _run() -> bytes:
-    """Return the contents of a complete run's files, separated by NUL."""
+    """Return the files of a complete run, separated by NUL."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +112,7 @@ def _run() -> bytes:
 
 
 def _documents() -> Iterator[bytes]:
-    """Yield documents that are stored next to runs: claims, histories and sites."""
+    """Yield documents that users keep beside runs: claims, histories and sites."""
     whole = json.loads((PUBLISHED / "claims.json").read_bytes())
     shortest = min(whole["verdicts"].items(), key=lambda item: len(json.dumps(item[1])))
     claims = json.dumps({**whole, "verdicts": dict([shortest])})
@@ -122,7 +122,7 @@ def _documents() -> Iterator[bytes]:
 
 
 def _outputs() -> Iterator[bytes]:
-    """Yield sample output of load generators."""
+    """Yield sample outputs of the load generators."""
     yield WRK.encode()
     for loop in ("open", "closed"):
         yield outputs.printed(outputs.total(loop=loop)).encode()
@@ -130,7 +130,7 @@ def _outputs() -> Iterator[bytes]:
 
 
 def _arrivals() -> Iterator[dict[str, object]]:
-    """Yield a completed arrival of each use case in the load generator's output format."""
+    """Yield a complete arrival of each use case in the load generator's output format."""
     variables = {
         "customer": 3,
         "card": "4" * 16,

@@ -1,4 +1,4 @@
-"""In-memory byte streams: a connection that reads a recorded stream, and a function that splits streams."""
+"""In-memory byte streams: a connection that reads a recorded stream, and a function that splits a stream."""
 
 import random
 import re
@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from harness.verify.wire import MAX_BODY_BYTES, Connection, Response, WireError
 
-PATIENCE = 60.0  # timeout in seconds; never reached, because no read waits
+PATIENCE = 60.0  # timeout in seconds; without effect, because reads never block
 MOST_RESPONSES = 20
 HEAD = re.compile(rb"[A-Z]+ /[!-~]* HTTP/1\.1\r\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t\x20-\x7e\x80-\xff]*\r\n)+\r\n")
 
 
 class Pieces:
-    """A socket whose peer sent these pieces and then closed the connection."""
+    """A socket whose peer has sent these pieces and then closed the connection."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self._left: Iterator[bytes] = iter(pieces)
 
     def settimeout(self, seconds: float) -> None:
-        """Do nothing, because no read waits."""
+        """Do nothing, because reads never block."""
 
     def recv(self, count: int) -> bytes:
         """Return the next piece, or b"" at the end."""
@@ -39,7 +39,7 @@ class RecordedConnection(Connection):
 
 
 def read(pieces: Sequence[bytes], method: str) -> list[Response | str]:
-    """Return the responses in a stream, followed by the kind of the error that ended it, if any."""
+    """Return the responses in a stream. If an error ends the stream, its kind is the last element."""
     connection = RecordedConnection(pieces)
     responses: list[Response | str] = []
     for _ in range(MOST_RESPONSES):
@@ -63,5 +63,5 @@ def cut(stream: bytes, dice: random.Random) -> list[bytes]:
 
 
 def require_head(head: bytes) -> None:
-    """Assert that a request head has a format that all servers parse identically."""
+    """Assert that a request head has a form that all servers parse identically."""
     assert HEAD.fullmatch(head), head

@@ -1,7 +1,7 @@
 """Fuzz targets in Python. A target accepts any bytes, and fails only if the tested code violates its contract.
 
-An undocumented exception or an AssertionError violates a contract. If a target needs several files, its input contains
-their contents, separated by NUL.
+Undocumented exceptions and AssertionErrors are violations. If a target needs several files, its input contains them
+separated by NUL.
 """
 
 import atexit
@@ -38,7 +38,7 @@ from harness.verify import wire
 Target = Callable[[bytes], None]
 RecordT = TypeVar("RecordT", bound=Record)
 MODELS: tuple[type[Record], ...] = (Trial, ProcessRecord, VerificationRecord)
-MESSAGE_CHARACTERS = 10_000  # maximum length of an error message, so that it stays readable
+MESSAGE_CHARACTERS = 10_000  # maximum length of an error message
 RUNS = tuple(
     LoadRun(url="http://127.0.0.1:1/json", host="x", accept="*/*", load=load, seconds=1, threads=1, seed=1)
     for load in (ClosedLoop(connections=1), OpenLoop(rate=100.0, connections=1), Scenario(factor=1.0, connections=1))
@@ -47,7 +47,7 @@ RUNS = tuple(
 
 @cache
 def _folder() -> Path:
-    """Create the folder for the files that targets write. It is removed when the process ends."""
+    """Create the folder for files that targets write. It is removed when the process exits."""
     folder = Path(tempfile.mkdtemp(prefix="tfb-fuzz-"))
     # If libFuzzer exits the process, this handler does not run. Then ``__main__`` removes the folder with TMPDIR.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -55,7 +55,7 @@ def _folder() -> Path:
 
 
 def _written(names: Sequence[str], data: bytes) -> Path:
-    """Write the NUL-separated parts of ``data`` to files with these names. The last file receives the rest."""
+    """Write the NUL-separated parts of ``data`` to files with these names. The last file gets the rest."""
     for name, part in zip(names, data.split(b"\0", len(names) - 1), strict=False):
         (_folder() / name).write_bytes(part)
     for name in names[data.count(b"\0") + 1 :]:
@@ -64,19 +64,19 @@ def _written(names: Sequence[str], data: bytes) -> Path:
 
 
 def _require_message(error: Exception, named: str) -> None:
-    """Check that an error names the file, is not too long, and is printable."""
+    """Assert that an error names the file, is short enough, and can be printed."""
     assert named in str(error)
     assert len(str(error)) < MESSAGE_CHARACTERS
     assert is_printable(printable(str(error)))
 
 
 def _require_round_trip(record: RecordT) -> None:
-    """Check that writing a record and reading it again yields the same record."""
+    """Assert that a record is the same after writing and reading it."""
     assert type(record).model_validate_json(record.to_json()) == record
 
 
 def run(data: bytes) -> None:
-    """Check that a results folder is read, with a list of problems, or rejected with an error that names run.json."""
+    """Check that a results folder can be read, or that the error names run.json."""
     names = ("run.json", "trials.jsonl", "processes.jsonl", "verdicts.jsonl", "progress.json")
     try:
         found: RunRecords = RunReader(_written(names, data)).records()
@@ -90,7 +90,7 @@ def run(data: bytes) -> None:
 
 
 def lines(data: bytes) -> None:
-    """Check that reading records from any line of a file yields the same records as reading the whole file."""
+    """Check that records are the same whether reading starts at the first line or at a later one."""
     path = _written(("lines.jsonl",), data) / "lines.jsonl"
     for model in MODELS:
         problems: list[str] = []
@@ -105,7 +105,7 @@ def lines(data: bytes) -> None:
 
 
 def round_results(data: bytes) -> None:
-    """Check that a published results.json is converted to positive rates, or rejected with an error that names it."""
+    """Check that a published results.json yields positive rates, or that the error names the file."""
     path = _written(("results.json",), data) / "results.json"
     try:
         round_ = published.read_round(path)
@@ -117,7 +117,7 @@ def round_results(data: bytes) -> None:
 
 
 def configuration(data: bytes) -> None:
-    """Check that strict and lenient reading accept a benchmark_config.json or reject it with an error that names it."""
+    """Check that benchmark_config.json can be read, strictly or leniently, or that the error names the file."""
     path = _written(("benchmark_config.json",), data) / "benchmark_config.json"
     for foreign in (False, True):
         try:
@@ -135,7 +135,7 @@ def configuration(data: bytes) -> None:
 
 
 def service_file(data: bytes) -> None:
-    """Check that a tfb.toml and the files that it names are read, or rejected with a message."""
+    """Check that a tfb.toml and the files that it names can be read, or that the error has a valid message."""
     folder = _written((service.FILE, "data.csv", "schema.json", "body.bin"), data)
     try:
         found = service.read_service(folder)
@@ -150,7 +150,7 @@ def service_file(data: bytes) -> None:
 
 
 def profile_file(data: bytes) -> None:
-    """Check that a profile is read, or rejected with an error that names the file."""
+    """Check that a profile can be read, or that the error names the file."""
     path = _written(("mine.toml",), data) / "mine.toml"
     try:
         profile.load_profile(str(path))
@@ -159,7 +159,7 @@ def profile_file(data: bytes) -> None:
 
 
 def response(data: bytes) -> None:
-    """Check that parsing responses yields the same result however the stream is split, and respects size limits."""
+    """Check that responses are the same however the stream is split, and that they respect the size limits."""
     if len(data) < 2:
         return
     method = "HEAD" if data[0] & 1 else "GET"
@@ -173,7 +173,7 @@ def response(data: bytes) -> None:
 
 
 def generator(data: bytes) -> None:
-    """Check that a load generator's output becomes a result, or an error with a message of limited length."""
+    """Check that a load generator's output yields a result, or an error with a short message."""
     text = data.decode("utf-8", "replace")
     for generator_type in (Wrk(), Loadgen()):
         for run_ in RUNS:
@@ -187,13 +187,13 @@ def generator(data: bytes) -> None:
 
 
 def dockerfile_text(data: bytes) -> None:
-    """Check that finding the base images of any Dockerfile takes bounded time."""
+    """Check that any Dockerfile's base images are found in bounded time."""
     for image in dockerfile.base_images(data.decode("utf-8", "replace")):
         assert not any(character.isspace() for character in image)
 
 
 def documents(data: bytes) -> None:
-    """Check that claims.json, a history of verdicts and site.json are read, or rejected with a documented error."""
+    """Check that claims.json, a history and site.json can be read, or that the error is a documented one."""
     folder = _written((claims.CLAIMS_FILE, history.FILE, "site.json"), data)
     with suppress(StoreError):
         _require_round_trip(claims.read_claims(folder))
@@ -205,7 +205,7 @@ def documents(data: bytes) -> None:
 
 
 def order_answers(data: bytes) -> None:
-    """Check that the recorded responses of a scenario are read, or rejected with an error that names the file."""
+    """Check that a scenario's recorded responses can be read, or that the error names the file."""
     path = _written(("answers.jsonl",), data) / "answers.jsonl"
     try:
         list(orders.read(path))

@@ -1,4 +1,4 @@
-"""The committed corpus and generated documents violate no fuzz target's contract."""
+"""The committed corpus and generated documents violate no target's contract."""
 
 import json
 from pathlib import Path

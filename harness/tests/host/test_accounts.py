@@ -1,4 +1,4 @@
-"""Tests for the accounts of builds and servers."""
+"""Tests for the accounts under which builds and servers run."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Limits set by nested control groups (v1 and v2)."""
+"""Limits of nested control groups (v1 and v2)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,10 @@ MIB = 1 << 20
 
 
 def groups(folder: Path, membership: str, files: Mapping[str, str]) -> ControlGroups:
-    """Create fake control groups: ``membership`` is /proc/self/cgroup, ``files`` are below /sys/fs/cgroup."""
+    """Create fake control groups.
+
+    ``membership`` is the text of /proc/self/cgroup; ``files`` go below /sys/fs/cgroup.
+    """
     for name, text in {"proc/cgroup": membership, **{f"cgroup/{name}": text for name, text in files.items()}}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)

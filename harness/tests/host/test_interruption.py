@@ -1,4 +1,4 @@
-"""A signal makes a command clean up and exit with status 130, without a traceback."""
+"""On a signal, a command cleans up and exits with status 130, without a traceback."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def started(*arguments: str, cwd: Path = REPOSITORY) -> "subprocess.Popen[bytes]
 
 
 def changed(code: str) -> "subprocess.Popen[bytes]":
-    """Start tfb's command line with ``code`` executed first."""
+    """Start tfb's command line, but execute ``code`` first."""
     return started("-c", f"{HEARS}\n{code}\n{RUNS}")
 
 
@@ -62,7 +62,7 @@ def test_interrupt_during_python_startup_is_delivered(tmp_path: Path) -> None:
 
 
 def of(folder: Path) -> list[list[str]]:
-    """Return the command lines of running processes that mention ``folder``."""
+    """Return the command lines of all running processes that mention ``folder``."""
     command_lines = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
     return [arguments for arguments in command_lines if any(str(folder) in argument for argument in arguments)]
 
@@ -108,7 +108,7 @@ cli.main = lambda: cli.guarded(command)
 
 
 def interrupted(child: "subprocess.Popen[bytes]", number: signal.Signals = signal.SIGTERM, moment: float = 0) -> bytes:
-    """Send a signal after the first line of output; return the remaining output."""
+    """Send a signal after the first line of output. Return the remaining output."""
     child.stdout.readline()
     time.sleep(moment)
     started_at = time.monotonic()
@@ -129,8 +129,8 @@ def test_interrupt_between_steps_does_not_reach_libraries(number: signal.Signals
 
 
 def test_interrupt_during_exec_exits_with_status_130(tmp_path: Path) -> None:
-    """Without tfb's handler, SIGINT would kill the Python process."""
-    waits = r"exec('print(flush=True)\nwhile True: time.sleep(0.1)')"  # Python handles a signal after each wait
+    """Without tfb's signal handler, SIGINT would kill the process."""
+    waits = r"exec('print(flush=True)\nwhile True: time.sleep(0.1)')"  # Python handles signals after each sleep
     code = f"import time\nfrom harness import cli\ncli.main = lambda: cli.guarded(lambda: {waits})"
     (tmp_path / "changed.py").write_text(f"{HEARS}\n{code}\n{RUNS}\n", encoding="ascii")
     interrupted(started(str(tmp_path / "changed.py"), cwd=tmp_path))

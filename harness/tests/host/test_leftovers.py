@@ -1,4 +1,4 @@
-"""Leftovers of killed runs are recognised by their owner. Everything else remains."""
+"""Leftovers of killed runs are recognised by their owner. Everything else is kept."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from harness.host import leftovers, ownership
 
 
 def dead() -> str:
-    """Return the identity of an exited process."""
+    """Return the identity of a process that has exited."""
     with subprocess.Popen(["sleep", "60"]) as child:
         start = ownership.process_start(child.pid)
         child.kill()
@@ -36,7 +36,7 @@ def folder(below: Path, name: str, owner: str = "", *, age: float = 0.0) -> None
 
 
 def test_only_folders_of_exited_owners_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The owners have exited, belong to an earlier boot, or were killed before they wrote the owner file."""
+    """An owner may have exited, belong to an earlier boot, or have been killed before it wrote the owner file."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     pid, start, namespace, boot = ownership.own_identity().split(".")
     folder(tmp_path, "dead", dead())

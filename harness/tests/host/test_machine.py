@@ -1,4 +1,4 @@
-"""Tests for the facts about a machine, and for its grade."""
+"""Tests for facts about a machine, and for the grade that follows from them."""
 
 import os
 import resource

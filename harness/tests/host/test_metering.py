@@ -1,4 +1,4 @@
-"""Tests for the meters for process trees and control groups (v1 and v2)."""
+"""Tests for meters of process trees and control groups (v1 and v2)."""
 
 import ctypes
 import io
@@ -19,11 +19,11 @@ from harness.host import metering
 from harness.host.metering import TICKS, CgroupMeter, ProcessTreeMeter, Reading, idle_seconds
 from harness.host.process import Child, running
 
-# Uses the given number of CPU seconds.
+# A program that uses the given number of CPU seconds.
 BURN = "import time; t = time.process_time()\nwhile time.process_time() - t < {}: pass\n"
 
 
-# Prints a line, and waits for a line on stdin.
+# Prints a line and waits until stdin is closed.
 SAYS = "\nprint(1, flush=True); import sys; sys.stdin.read()"
 
 
@@ -41,7 +41,7 @@ def line(process: "subprocess.Popen[bytes]") -> bytes:
 
 
 def goes_on(process: "subprocess.Popen[bytes]") -> None:
-    """Let the program continue, and wait until it prints its next line."""
+    """Let the program go on until it prints its next line."""
     assert process.stdin is not None
     process.stdin.write(b"\n")
     process.stdin.flush()
@@ -49,7 +49,7 @@ def goes_on(process: "subprocess.Popen[bytes]") -> None:
 
 
 def reading_of(code: str) -> tuple[int, Reading]:
-    """Run a program; return the pid, and the meter's reading once the program has printed a line."""
+    """Run a program until it prints a line. Return its PID and the meter's reading."""
     with program(code) as process:
         line(process)
         return process.pid, ProcessTreeMeter(process.pid).read()
@@ -63,7 +63,7 @@ def test_cpu_time_of_child_is_counted() -> None:
     assert reading.pids == (pid,)
 
 
-# Uses CPU time in a thread with the given name, and prints a line after the thread has exited.
+# A program that burns CPU time in a named thread. It prints a line while the thread exists, and one after its exit.
 NAMED = """
 import ctypes, threading, time
 def compile():
@@ -86,7 +86,7 @@ def test_time_of_compiler_threads_is_read(name: str) -> None:
         last = meter.read()
     assert first.compiler_seconds == pytest.approx(0.2, abs=0.1)
     assert first.compiler_seconds < (first.run_seconds or 0)
-    assert (last.compiler_seconds or 0.0) >= first.compiler_seconds  # exited threads count
+    assert (last.compiler_seconds or 0.0) >= first.compiler_seconds  # includes exited threads
 
 
 def test_without_compiler_threads_their_time_is_unknown() -> None:
@@ -130,7 +130,7 @@ def test_threads_of_all_processes_are_counted() -> None:
         "[thread.start() for thread in threads]\n"
         "print(1, flush=True); child.wait()"
     )
-    assert reading_of(code)[1].threads == 4  # the main thread, two others, and the thread of the child
+    assert reading_of(code)[1].threads == 4  # the main thread, two other threads, and the child's thread
 
 
 def test_cpu_time_of_exited_child_remains_counted() -> None:
@@ -188,7 +188,7 @@ print("worked", flush=True); sys.stdin.readline()
 
 
 def test_times_of_exited_threads_remain_counted() -> None:
-    """A JIT runtime's compiler threads exit, so the sum over running threads could decrease."""
+    """Compiler threads of a JIT runtime may exit, so a sum over live threads could decrease."""
     with program(THREADS_THAT_END) as process:
         meter = ProcessTreeMeter(process.pid)
         line(process)
@@ -209,7 +209,7 @@ def write(root: Path, files: Mapping[str, str]) -> None:
 
 
 class Kernel:
-    """A fake /proc and /sys/fs/cgroup in which this process is a container's first process."""
+    """A fake /proc and /sys/fs/cgroup, in which this process is the first process of a container."""
 
     def __init__(self, folder: Path, membership: str, cgroup: Mapping[str, str]) -> None:
         self.proc, self.root = folder / "proc", folder / "cgroup"
@@ -259,9 +259,9 @@ def test_control_group_readings_have_si_units(kernel: Kernel) -> None:
     reading = kernel.meter().read()
     assert reading.cpu_seconds == 1.5
     assert reading.throttled_seconds == 0.25
-    assert reading.rss == 1_200_000  # without the page cache
+    assert reading.rss == 1_200_000  # excludes the page cache
     assert reading.pids == (kernel.pid,)
-    assert 0 <= reading.run_seconds - int(run) / 1e9 < 60  # summed over threads
+    assert 0 <= reading.run_seconds - int(run) / 1e9 < 60  # sum over all threads
     assert reading.wait_seconds >= int(wait) / 1e9
 
 

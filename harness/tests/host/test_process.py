@@ -1,4 +1,4 @@
-"""Programs are logged, subject to a time limit, and stopped together with all descendants."""
+"""Programs are logged, limited in time, and stopped together with all descendants."""
 
 import contextlib
 import os
@@ -20,12 +20,12 @@ from harness.host.process import Child, CommandTimeoutError, ProcessOptions, run
 from harness.paths import REPOSITORY
 
 IGNORE = "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-# A child that prints the pid of its sleeping grandchild.
+# A child that prints the PID of its sleeping grandchild.
 GRANDCHILD = "import subprocess, sys, time; p = subprocess.Popen(['sleep', '100']); print(p.pid, flush=True); p.wait()"
 STUBBORN_GRANDCHILD = IGNORE + (
     "if os.fork() == 0:\n  print(os.getpid(), flush=True)\n  time.sleep(100)\nsys.exit(os.wait()[1])"
 )
-# A child whose grandchild becomes a daemon: the grandchild is in its own session, and its parent has exited.
+# A child with a daemon: a grandchild in its own session, whose parent has exited.
 DAEMON = IGNORE + (
     "if os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    print(os.getpid(), flush=True)\n    time.sleep(100)\n"
     "  os._exit(0)\nos.wait(); time.sleep(100)"
@@ -34,7 +34,7 @@ DAEMON = IGNORE + (
 
 @contextmanager
 def saying(code: str, grace: float) -> Iterator[tuple[Child, int]]:
-    """Start a Python program; yield the child process and the number that the program prints first."""
+    """Start a Python program. Yield the child and the number that the program prints first."""
     reader, writer = os.pipe()
     command = [sys.executable, "-c", code]
     with os.fdopen(writer, "wb") as output, running(Child(command, stdout=output), grace=grace) as child:
@@ -66,7 +66,7 @@ def test_child_that_stops_on_request_is_not_killed() -> None:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_unmarked_daemon_belongs_to_the_last_earlier_child(*, before: bool) -> None:
-    """A daemon without tfb's mark counts as a descendant of the last child that tfb started before it."""
+    """tfb attributes a daemon without its mark to the last child that it started before the daemon."""
     with contextlib.ExitStack() as stack:
         child = stack.enter_context(running(Child(["sleep", "100"]))) if before else None
         started = subprocess.run(
@@ -97,7 +97,7 @@ def test_other_processes_are_not_stopped() -> None:
 
 
 def test_threads_do_not_adopt_children_being_started() -> None:
-    """A thread that searches for orphans must not mistake a different thread's new child for an orphan."""
+    """A thread that looks for orphans must not adopt a child that another thread is starting."""
 
     def short(_: int) -> int:
         return process.run(["sh", "-c", "exit 3"], seconds=20).status

@@ -1,4 +1,4 @@
-"""Tests for the byte counters of sockets."""
+"""Tests for byte counters of sockets."""
 
 import socket
 import time
@@ -58,7 +58,7 @@ def test_served_port_counts_bytes_of_its_clients() -> None:
         meter = SocketMeter(server.getsockname()[1], served=True)
         transfer(here, client, 1_000)
         transfer(client, here, 77)
-        time.sleep(0.1)  # acknowledgements can be delayed
+        time.sleep(0.1)  # acknowledgements may be delayed
         assert read(meter) == SocketCounters(connections=1, bytes_received=1_000, bytes_sent=77)
         meter.close()
 

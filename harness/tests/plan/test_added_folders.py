@@ -23,7 +23,7 @@ README = """# {name}
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """Return a repository with a copy of the project, without built and downloaded files."""
+    """Return a repository with a copy of the project, without built or downloaded files."""
     for part in (".github", "harness", "config", "docker", "docs", "toolset", "frameworks", "results"):
         for root, folders, files in os.walk(REPOSITORY / part):
             folders[:] = [name for name in folders if name not in NOT_COPIED and not name.startswith(".")]
@@ -50,7 +50,7 @@ def run(clone: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def odd(clone: Path) -> None:
-    """Create folders with unusual but valid content."""
+    """Create folders with unusual but valid contents."""
     document = json.loads((clone / "frameworks" / "Elixir" / "added" / CONFIG_FILE).read_text())
     (entry,) = document["tests"][0].values()
     tagged = {**entry, "tags": ["core", "antipattern"], "display_name": "Ünusual", "dockerfile": "none.dockerfile"}

@@ -1,4 +1,4 @@
-"""Tests for parsing Dockerfiles: their base images, and the image that they describe."""
+"""Tests for the Dockerfile parser, which finds base images and describes the resulting image."""
 
 import pytest
 

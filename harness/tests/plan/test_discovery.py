@@ -1,4 +1,4 @@
-"""Tests for the scan of frameworks/, and for selection by flags."""
+"""Tests for scanning frameworks/ and for selecting implementations by flags."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_values_are_case_insensitive_and_normalised(tmp_path: Path) -> None:
         implementation.entry.classification,
     )
     assert values == ("Realistic", "postgres", "Raw", "Micro")
-    assert implementation.ready_path == "/queries?queries=1"  # requests a single row
+    assert implementation.ready_path == "/queries?queries=1"  # asks for a single row
     assert (implementation.info().project, implementation.info().framework) == ("x", "Of which it is")
 
 

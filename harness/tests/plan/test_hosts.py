@@ -1,4 +1,4 @@
-"""Tests for the machines given by flags and layout files."""
+"""Tests for machines that flags and layout files name."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tests for reading folders in other trees leniently."""
+"""Tests for reading folders of other repositories leniently."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ ENTRY = {"language": "C", "json_url": "/json"}
 
 
 def read(tests: object) -> tuple[dict[str, TestEntry], list[str], list[str]]:
-    """Return the tests by variant, the warnings and the problems."""
+    """Return the entries by variant, the warnings and the problems."""
     config, warnings, problems = parse_leniently({"framework": "x", "tests": tests}, folder="x", language="C")
     return config.tests[0], warnings, problems
 

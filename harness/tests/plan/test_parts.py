@@ -13,7 +13,7 @@ TYPES = ("json", "plaintext", "db", "query", "fortune", "update")
 
 
 def plan(count: int = 20) -> Plan:
-    """Return a plan with ``count`` implementations with one to six test types each, and the baseline ``base``."""
+    """Return a plan of ``count`` implementations and the baseline ``base``. Each has one to six test types."""
     candidates = [
         Candidate(implementation=f"x{i:02}", test_types=dict.fromkeys(TYPES[: 1 + i % 6], (LOAD,)), jit=i % 3 == 0)
         for i in range(count)
@@ -41,7 +41,7 @@ def test_parts_take_about_the_same_time() -> None:
 
 
 def test_parts_ignore_machines_and_order() -> None:
-    """Machines may differ: one with cargo also measures ``fan-out``, and the order of implementations may vary."""
+    """Parts stay the same if one machine can also measure ``fan-out``, or if the implementations' order varies."""
     usual = plan()
     fan_out = [
         Candidate(implementation=each.implementation, test_types={**each.test_types, "fan-out": (LOAD,)}, jit=each.jit)

@@ -1,4 +1,4 @@
-"""Tests for the profiles in config/profiles and for custom profiles."""
+"""Tests for profiles in config/profiles and for custom profiles."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tests for declared requests: valid keys, random values, and the requests that are sent."""
+"""Tests for declared requests: valid keys, random values, and the requests that tfb sends."""
 
 import json
 import tomllib
@@ -137,7 +137,7 @@ def test_invalid_number_is_explained(folder: Path, cell: str) -> None:
         ({"expect": {"json_schema": "body.bin"}}, "body.bin: not "),
         (
             {"headers": {"X": "{x}"}, "values": {"x": {"list": ["a\r\nB: c"]}}},
-            "contains characters that are invalid in a header",
+            "must contain only printable ASCII characters",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Tests for tfb.toml, and for the implementations made from it."""
+"""Tests for tfb.toml and the implementations that it yields."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def test_each_request_becomes_a_test_type(tmp_path: Path) -> None:
     assert {prepared.target for prepared in side.test_types["item"].requests} == {f"/items/{n}" for n in range(1, 10)}
     several = service.read_service(written(tmp_path, GOOD.replace('"./shop', '"cd bin && ./shop')))
     side = service.service_implementation(several, tmp_path, "base", 1, tmp_path)
-    assert side.local.run == ("sh", "-c", "cd bin && ./shop --port $PORT")  # shell operators require a shell
+    assert side.local.run == ("sh", "-c", "cd bin && ./shop --port $PORT")  # shell operators need a shell
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def write(folder: Path, document: object) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Return a checkout with the layout of TechEmpower's repository."""
+    """Return a checkout with the folders of TechEmpower's repository."""
     root = tmp_path / "FrameworkBenchmarks"
     for language, name in (("C++", "ffead-cpp"), ("Go", "gin"), ("Go", "fiber"), ("JavaScript", "express")):
         write(root / "frameworks" / language / name, {"framework": name, "tests": [{"default": ENTRY}]})
@@ -43,7 +43,7 @@ def checkout(tmp_path: Path) -> Path:
 def test_any_level_of_a_checkout_can_be_named(checkout: Path, part: str, names: list[str]) -> None:
     scan = scan_folders(checkout / part)
     assert ([i.name for i in scan.implementations], scan.problems) == (names, ())
-    assert {i.info().folder.count("/") for i in scan.implementations} == {1}  # relative to the tree: Language/name
+    assert {i.info().folder.count("/") for i in scan.implementations} == {1}  # relative to the tree, for example Go/gin
 
 
 def test_overlapping_folders_are_read_once(checkout: Path) -> None:

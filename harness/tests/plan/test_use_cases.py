@@ -1,4 +1,4 @@
-"""Tests for the order service's use cases, and for the plan for the load generator."""
+"""Tests for the order service's use cases, and for the plan that the load generator gets."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from harness.plan.scenarios import plan
 
 
 def test_factor_1_has_445_arrivals_per_minute() -> None:
-    """These are the numbers in the talk that defines the order service's load."""
+    """The numbers come from the talk that defines the order service's load."""
     assert sum(case.arrivals_per_minute for case in USE_CASES) == 445
     assert sum(case.arrivals_per_minute * len(case.steps) for case in USE_CASES) == 1000
 

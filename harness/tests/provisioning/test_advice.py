@@ -18,12 +18,12 @@ OLD = Tool(kind="go", version=(1, 19, 8), program=Path("/usr/bin/go"))
 
 @pytest.fixture
 def old_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulate a machine with Go 1.19 whose distribution has Go 1.24."""
+    """Simulate a machine that has Go 1.19 and whose distribution offers Go 1.24."""
 
     def policy(*_: object, **__: object) -> CompletedCommand:
         return CompletedCommand(status=0, stdout="golang-go:\n  Installed: (none)\n  Candidate: 2:1.24~2\n")
 
-    monkeypatch.delenv("COLUMNS", raising=False)  # unlimited line length
+    monkeypatch.delenv("COLUMNS", raising=False)  # do not wrap lines
     monkeypatch.setattr(
         toolchain, "find_tool", lambda _, condition=">=0", **_more: OLD if condition in (">=0", ">=1.19") else None
     )

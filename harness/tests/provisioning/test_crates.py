@@ -1,4 +1,4 @@
-"""The toolset's Rust programs are built once per version of their sources."""
+"""The toolset's Rust programs are built once for each version of their sources."""
 
 import shutil
 from pathlib import Path

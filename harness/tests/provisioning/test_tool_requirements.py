@@ -1,4 +1,4 @@
-"""Missing tools are named, and are installed only with the user's consent."""
+"""Missing tools are named, and installed only with the user's consent."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,13 +26,13 @@ BUN = ToolRequirement(kind="bun", condition=">=1.2", required_by=("elysia",), to
 
 
 def policy(package: str, version: str | None) -> str:
-    """Return the output of ``apt-cache policy`` for a package, which is empty if ``version`` is None."""
+    """Return the output of ``apt-cache policy``, which is empty for an unknown package (``version`` None)."""
     return f"{package}:\n  Installed: (none)\n  Candidate: {version}\n  Version table:\n" if version else ""
 
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record commands instead of running them, and make the installation of Java 25 fail."""
+    """Record commands instead of running them. The installation of Java 25 fails."""
     recorded: list[str] = []
 
     def run(command: Sequence[str], **_: object) -> CompletedCommand:
@@ -89,7 +89,7 @@ def test_only_missing_packages_are_installed_with_consent(commands: list[str], t
 
 
 def test_remedy_without_apt_is_manual_installation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    toolchain.forget_tools()  # another test may have found wrk
+    toolchain.forget_tools()  # an earlier test may have found wrk
     monkeypatch.setattr("harness.provisioning.requirements.shutil.which", lambda _name: None)
     (note,) = requirements.install_missing([WRK], "yes", tmp_path / "log")
     toolchain.forget_tools()

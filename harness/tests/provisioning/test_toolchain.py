@@ -1,4 +1,4 @@
-"""Tests for finding installed tools, detecting their versions, and choosing the newest suitable tool."""
+"""Tests for finding installed tools, detecting their versions, and choosing the newest suitable one."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from harness.tests.scene import script
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield an empty folder, which is the only place where tfb searches for tools."""
+    """Yield an empty folder and let tfb search for tools only there."""
     for name in ("JVM_FOLDERS", "POSTGRES_FOLDERS", "PHP_FPM_FOLDERS"):
         monkeypatch.setattr(toolchain, name, ())
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -107,8 +107,8 @@ def test_postgres_requires_initdb(folder: Path) -> None:
 def test_library_has_the_interpreter_as_program(folder: Path) -> None:
     program(folder / "ruby", "", body='case "$2" in *sinatra*) echo 4.1.1 ;; *) exit 1 ;; esac')
     assert toolchain.find_tool("ruby-sinatra") == Tool(kind="ruby-sinatra", version=(4, 1, 1), program=folder / "ruby")
-    assert toolchain.find_tool("ruby-sequel-pg") is None  # Ruby lacks the library
-    assert toolchain.find_tool("php-pgsql") is None  # the interpreter is missing
+    assert toolchain.find_tool("ruby-sequel-pg") is None  # Ruby lacks this library
+    assert toolchain.find_tool("php-pgsql") is None  # PHP itself is missing
     assert toolchain.debian_packages("ruby-sinatra", ">=3") == ("ruby-sinatra",)
 
 

@@ -1,4 +1,4 @@
-"""Tests for reading files with arbitrary content."""
+"""Tests for reading files with arbitrary contents."""
 
 import os
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_only_configurations_reject_nul_characters() -> None:
     for data in (b'"\\u0000"', b'"\\\\\\u0000"'):
         with pytest.raises(ValueError, match="a NUL character"):
             safe_read.require_no_nul(data)
-    assert safe_read.require_no_nul(b'"\\\\u0000"') == b'"\\\\u0000"'  # a backslash followed by five letters
+    assert safe_read.require_no_nul(b'"\\\\u0000"') == b'"\\\\u0000"'  # a backslash and five other characters
 
 
 def test_toml_may_have_a_byte_order_mark(tmp_path: Path) -> None:

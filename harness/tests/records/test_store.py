@@ -1,4 +1,4 @@
-"""Tests for a run's files: written records can be read, and damaged files are reported by name."""
+"""Tests for a run's files: written records can be read, and errors name the damaged file."""
 
 import json
 import resource
@@ -45,14 +45,14 @@ def test_number_of_reported_problems_is_limited(written: RunStore) -> None:
     problems = store.read_run(written.folder).problems
     assert [text.partition("trials.jsonl: ")[2] for text in problems[-2:]] == [
         f"line {reader.MAX_PROBLEMS}: Invalid JSON: expected value at line 1 column 1",
-        "further lines cannot be read",
+        "more lines cannot be read",
     ]
 
 
 def test_full_disk_leaves_no_partial_record(written: RunStore) -> None:
     path = written.folder / "verdicts.jsonl"
     before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))  # too little for the record
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))  # too small for the record
     try:
         with pytest.raises(StoreError, match=r"cannot write .*verdicts\.jsonl: File too large"):
             written.add_verdict(records.verdict("fast", "json", Outcome.FAIL))
@@ -78,6 +78,16 @@ def test_too_long_lines_and_documents_are_reported(written: RunStore, monkeypatc
     monkeypatch.setattr(reader, "MAX_RUN_INFO_BYTES", 100)
     with pytest.raises(StoreError, match=r"run\.json: cannot read the file: larger than 0\.098 KiB"):
         store.read_run(written.folder)
+
+
+@pytest.mark.parametrize("number", ["1e999", "[NaN]", '{"a": -1e999}'])
+def test_infinite_numbers_in_settings_are_refused(number: str, written: RunStore) -> None:
+    path = written.folder / "run.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["settings"] = {"profile": "@"}
+    path.write_text(json.dumps(document).replace('"@"', number), encoding="utf-8")
+    with pytest.raises(StoreError, match=r"run\.json.*(settings|not valid JSON)"):
+        reader.RunReader(written.folder)
 
 
 def test_finished_process_has_all_its_trials(written: RunStore) -> None:
@@ -192,7 +202,7 @@ def test_noise_floor_depends_on_machine_and_profile(tmp_path: Path) -> None:
     )
 
 
-LINES = {  # lines of trials.jsonl
+LINES = {  # name -> text of trials.jsonl
     "half": '{"id": "cut o\n',
     "no objects": 'words\n[]\n"a"\n\n{"id": 3}\n{"id": "x", "load": {"kind": "shut"}}\n',
     "too many objects": '{"a": [' + "[]," * reader.MAX_LINE_CONTAINERS + "[]]}\n",

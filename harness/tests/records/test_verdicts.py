@@ -1,4 +1,4 @@
-"""Tests for the words used as verdicts."""
+"""Tests for the words that express verdicts."""
 
 import pytest
 

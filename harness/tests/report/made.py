@@ -1,4 +1,4 @@
-"""A run with four implementations and constructed rankings, from which the expected reports follow."""
+"""A run of four implementations and constructed rankings, from which the expected reports are derived."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from harness.tests.doubles import runs
 
 JSON = runs.LOAD
 NAMES = ("vertx-web", "es4x", "resteasy", "express")
-PLACES = ((1, 1), (2, 2), (3, 4), (3, 4))  # rank intervals of NAMES, equal for both metrics
+PLACES = ((1, 1), (2, 2), (3, 4), (3, 4))  # rank intervals of NAMES, the same for both metrics
 
 
 def machine(grade: str = "D", concerns: tuple[str, ...] = ()) -> Machine:
@@ -25,7 +25,7 @@ def machine(grade: str = "D", concerns: tuple[str, ...] = ()) -> Machine:
 
 
 def info(names: tuple[str, ...] = NAMES, *, ranked: bool = True, **fields: Any) -> RunInfo:
-    """Return the description of a finished run with the test type json."""
+    """Return the description of a completed run whose test type is json."""
     run = runs.run_info(names, ProcessLimits(minimum=2, maximum=2), reference=names[0])
     java = {"language": "Java", "test_types": ("json", "query")}
     defaults = {
@@ -57,24 +57,24 @@ def trial(
 
 
 def use(rss_peak: float = 1e8, threads: int = 20) -> ServerUsage:
-    """Return the resource usage of a server."""
+    """Return a server's resource usage."""
     return ServerUsage(
         cpu_seconds=2.0, rss_peak=rss_peak, wait_share=None, throttled_seconds=None, threads_peak=threads
     )
 
 
 def validity_check(name: str, outcome: Outcome) -> ValidityCheck:
-    """Return a validity check that did not pass."""
+    """Return a validity check with a flag."""
     return ValidityCheck(name=name, outcome=outcome, value=1.0, threshold=0.0, flag=name)
 
 
 def estimate(value: float) -> Estimate:
-    """Return an estimate over two processes with an interval of ±1 %."""
+    """Return an estimate from two processes, with an interval of ±1 %."""
     return Estimate(median=value, low=value * 0.99, high=value * 1.01, processes=2, values=(value, value))
 
 
 def standing(value: float, best: float, ranks: tuple[int, int], position: int) -> Standing:
-    """Return the standing of ``value`` at a position, with ratios of ±2 % to the best value."""
+    """Return the standing of ``value``, whose ratio to the best value has an interval of ±2 %."""
     ratio = value / best
     to_best = Ratio(value=ratio, low=ratio * 0.98, high=ratio * 1.02)
     return Standing(
@@ -84,7 +84,7 @@ def standing(value: float, best: float, ranks: tuple[int, int], position: int) -
 
 
 def row(name: str, position: int, ranks: tuple[int, int], **fields: Any) -> Row:
-    """Return a row with half the throughput and twice the CPU per request of the previous position."""
+    """Return the row at a position. Each position halves the throughput and doubles the CPU time per request."""
     throughput, cpu = 80_000 / 2 ** (position - 1), 10e-6 * 2 ** (position - 1)
     return Row(
         implementation=name,
@@ -103,24 +103,24 @@ def row(name: str, position: int, ranks: tuple[int, int], **fields: Any) -> Row:
 
 
 def unranked(name: str, reason: str) -> Row:
-    """Return a row that is not ranked."""
+    """Return an unranked row."""
     return Row(implementation=name, errors=6, ranked=False, reason=reason, trials=8, dropped=8)
 
 
 def table(rows: tuple[Row, ...], load: Load | None = JSON, test_type: str = "json") -> Table:
-    """Return a test type's table for a load."""
+    """Return a table of a test type at a load."""
     return Table(test_type=test_type, load=load, rows=rows)
 
 
 def rows(places: Mapping[str, tuple[int, int]]) -> tuple[Row, ...]:
-    """Return a row for each name, in the given order."""
+    """Return one row per name, in the given order."""
     return tuple(row(name, position, place) for position, (name, place) in enumerate(places.items(), 1))
 
 
 def ranking(
     of: tuple[Row, ...] = rows(dict(zip(NAMES, PLACES, strict=True))), leading: Quantity = "cpu", **fields: Any
 ) -> Ranking:
-    """Return a ranking of json, with overall scores in the same order."""
+    """Return a ranking of json whose overall scores have the same order."""
     headline = table(of)
     scores = tuple(
         Score(
@@ -145,5 +145,5 @@ def ranking(
 
 
 def turned(found: Standing | None) -> Standing | None:
-    """Convert a throughput's standing to a score's standing, relative to 80,000 requests/s."""
+    """Convert a throughput's standing to a score's. A score of 1 is 80,000 requests/s."""
     return found and found.model_copy(update={"estimate": estimate(found.estimate.median / 80_000)})

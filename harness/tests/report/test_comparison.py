@@ -1,4 +1,4 @@
-"""Tests for the comparison report. An undecided cell must never read as unchanged."""
+"""Tests for the comparison report. An undecided cell must not look unchanged."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def compared(*cells: CellComparison) -> Comparison:
             OPEN,
             SAME,
             "cannot tell",
-        ),  # throughput may differ although CPU per request does not, for example because of a lock
+        ),  # a lock can reduce the throughput at the same CPU time per request
         (SAME, MISSING, "same"),
         (OPEN, OPEN, "cannot tell"),
         (MISSING, MISSING, "cannot tell"),
@@ -56,7 +56,7 @@ def test_a_cell_has_one_of_four_words(throughput: Effect, cpu: Effect, word: str
 
 def test_runs_without_common_cells_are_undecided() -> None:
     (nothing,) = summary.summarize_comparison(compared())
-    assert nothing.endswith("cannot tell, because they have no cell in common")
+    assert nothing.endswith("cannot tell, because the runs have no cell in common")
 
 
 def test_cells_of_a_single_run_are_listed_once() -> None:

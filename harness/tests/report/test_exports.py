@@ -1,4 +1,4 @@
-"""Tests for exports for programs: JSON, and the exact keys of TechEmpower's results.json."""
+"""Tests for exports to other programs: JSON, and TechEmpower's results.json with its exact keys."""
 
 import csv
 import io
@@ -55,7 +55,7 @@ def test_csv_has_a_row_for_each_implementation() -> None:
 def document() -> dict[str, Any]:
     """Return the results.json of a run with two implementations and three trials per cell.
 
-    The trials of ``slow`` contain errors at the highest level.
+    The trials of ``slow`` have errors at the highest level.
     """
     trials = []
     for name, factor in (("fast", 2.0), ("slow", 1.0)):

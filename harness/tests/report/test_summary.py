@@ -59,7 +59,7 @@ def test_summary_shows_differing_process_counts() -> None:
 
 
 def test_group_ends_before_the_first_slower_row() -> None:
-    """Server one beats three, but server two, which ties with one, does not beat three.
+    """Server "one" ties with "two" and beats "three". "two" does not beat "three".
 
     A tie group ends before the first server that the group's first server beats.
     """

@@ -1,4 +1,4 @@
-"""Tests for the ranking in the terminal and in Markdown."""
+"""Tests for rankings on the terminal and in Markdown."""
 
 import io
 
@@ -63,7 +63,7 @@ def test_ratio_has_the_digits_of_the_page(ends: tuple[float, float, float], text
 
 def test_unranked_profile_shows_figures_without_ranks() -> None:
     text = shown(made.info(ranked=False), made.ranking(overall=()))
-    assert "Profile smoke only checks that implementations run; the figures do not rank them." in text
+    assert "Profile smoke only checks that implementations run; it does not rank them." in text
     tables = text.partition("json, at")[2].partition("Profile smoke")[0]
     assert "80,000" in tables
     assert not {"rank", "ranks", "first", "leads", "overall:"} & set(tables.split())
@@ -165,7 +165,7 @@ def test_a_pipe_is_as_wide_as_columns_says(columns: str, most: int, monkeypatch:
     terminal.print_ranking(made.info(), made.ranking(), terminal.make_console(out))
     longest = max(map(len, out.getvalue().splitlines()))
     assert longest <= most
-    assert (longest > 100) == (most > 100)  # a wide terminal is used instead of folding names
+    assert (longest > 100) == (most > 100)  # names do not wrap if the terminal is wide
 
 
 def test_each_load_has_a_table_when_asked() -> None:

@@ -1,4 +1,4 @@
-"""Tests for verification reports for programs, with hostile responses."""
+"""Tests for machine-readable verification reports that contain hostile responses."""
 
 import json
 from xml.etree import ElementTree
@@ -25,7 +25,7 @@ HOSTILE = "got ]]> </testcase> \x00\x1b[31m\n::error::owned % 100"
 
 @pytest.fixture
 def report() -> VerificationReport:
-    """Return a report with a passed verdict, a failed verdict that quotes a hostile response, and a failed build."""
+    """Return a report of a passed verdict, a failed verdict that quotes a hostile response, and a failed build."""
     passed = records.verdict("fast", "json")
     failure = {"message": "500", "expected": "200", "actual": HOSTILE}
     results = (
@@ -54,7 +54,7 @@ def test_junit_separates_failures_and_errors(report: VerificationReport) -> None
     (failure,) = suite.iter("failure")
     assert failure.text is not None
     assert "expected: 200" in failure.text
-    assert "</testcase>" in failure.text  # as escaped text
+    assert "</testcase>" in failure.text  # escaped
     (error,) = root.iter("error")
     assert error.get("message") == "broken failed: exit 1:"
 
@@ -85,7 +85,7 @@ def test_a_check_of_the_whole_server_counts_once() -> None:
 
     report = [failed("http", "server-header"), failed("json", "server-header", "date"), failed("db", "server-header")]
     assert count_violations(report) == 2
-    assert count_violations([*report, *report]) == 2  # the same causes in a second process
+    assert count_violations([*report, *report]) == 2  # as if a second process failed the same checks
     assert count_violations([records.verdict("a", "json")]) == 0
 
 

@@ -1,4 +1,4 @@
-"""Crashes are recognised in server logs from many languages."""
+"""Server logs in many languages reveal crashes."""
 
 import time
 from pathlib import Path

@@ -34,14 +34,14 @@ def settings(**values: Any) -> Settings:
 
 @pytest.fixture
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a fake docker client on PATH; return the path of the shell code that it runs, which a test writes."""
+    """Put a fake docker client on PATH. Return the file for the shell code that the client runs."""
     script(tmp_path / "docker", f". {tmp_path}/code")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tmp_path / "code"
 
 
 def test_each_implementation_has_a_unique_image_tag() -> None:
-    """Tags must be unique even for names with characters that tags cannot contain."""
+    """Names that differ only in characters forbidden in tags must still yield different tags."""
     assert image_tag(implementation(name="express")) == "tfb/express"
     tags = [image_tag(implementation(name=name)) for name in ("c", "C", "c#", "c++", "c-a", "c@a", "c--a", "日本")]
     assert len(set(tags)) == len(tags)
@@ -71,7 +71,7 @@ NEEDS = [pytest.mark.needs_extra("deployments"), pytest.mark.needs_extra("orders
             "--network-mode bridge cannot be used with other machines",
             marks=NEEDS,
         ),
-        ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a valid size. Use for example"),
+        ({"container_memory": "lots"}, "--test-container-memory: 'lots' is not a valid size. Use a size such as"),
         (
             {"network_mode": "bridge", "hosts": hosts_from_flags(None, "postgresql://localhost", ())},
             "localhost:5432: with --network-mode bridge, this address refers to the container",
@@ -110,7 +110,7 @@ def test_ids_are_separated_from_warnings(docker: Path) -> None:
 
 
 def test_full_engine_disk_raises_an_error_with_remedy(docker: Path, tmp_path: Path) -> None:
-    """A full disk affects all implementations, so it ends the run. Other failures affect a single implementation."""
+    """A full disk affects all implementations, so it ends the run. Other build errors affect only one."""
     (tmp_path / "x.dockerfile").touch()
     runtime = DockerRuntime(project=Project(run_id="x", bridge=False), logs=tmp_path)
     docker.write_text("echo 'write /x/overlay2/4f: No space left on device'; exit 1")
@@ -127,7 +127,7 @@ def test_full_engine_disk_raises_an_error_with_remedy(docker: Path, tmp_path: Pa
 def test_engine_on_another_machine_is_named(
     running: bool, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine reports a pid that this machine does not have."""
+    """The engine reports a PID that does not exist on this machine."""
     state = {"Pid": 4_190_000, "Running": running, "OOMKilled": False, "ExitCode": 1, "Error": ""}
     document = {"State": state, "HostConfig": {"Memory": 0}}
     monkeypatch.setattr(container, "inspect", lambda *_: document)

@@ -1,4 +1,4 @@
-"""All clients derive the Host header, URLs and connections from the same server address."""
+"""All clients derive their Host headers, URLs and connections from the same server address."""
 
 import socket
 import time
@@ -32,7 +32,7 @@ def test_host_header_has_brackets_and_port(endpoint: Endpoint, authority: str, u
 
 @contextmanager
 def listening(host: str, port: int = 0) -> Iterator[tuple[int, list[str]]]:
-    """Serve HTTP on an address. Yield the port and a list that collects the received Host headers."""
+    """Serve HTTP on an address. Yield the port, and a list of the received Host headers."""
     hosts: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

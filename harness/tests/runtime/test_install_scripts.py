@@ -1,4 +1,4 @@
-"""Install scripts run only for npm packages that the configuration names."""
+"""Only npm packages that the configuration names may run install scripts."""
 
 import json
 import tarfile
@@ -114,7 +114,7 @@ def test_failing_builds_and_servers_show_the_hint(tmp_path: Path) -> None:
         (["./absent"], "absent does not exist"),
         (["./plain"], "cannot run ./plain: Permission denied: chmod +x"),
         (["./folder"], "cannot run ./folder: it is a folder"),
-        (["./interpreter"], "the interpreter in the first line does not exist"),
+        (["./interpreter"], "the interpreter that its first line names does not exist"),
         (["./binary"], "Exec format error"),
     ],
 )

@@ -51,7 +51,10 @@ os.execve(sys.executable, [sys.executable, "-m", "harness.tests.doubles.fake"], 
 
 
 def test_daemon_of_server_is_metered(tmp_path: Path) -> None:
-    """The daemon forks twice and serves the port. The server's readings must include its CPU time and memory."""
+    """The server forks twice and leaves the port to a daemon.
+
+    Readings must include the daemon's CPU time and memory.
+    """
     server_folder = running(sys.executable, "-c", DAEMON)
     with LocalRuntime(work=tmp_path).start(server_folder, DATABASE, tmp_path / "log", ready_path="/json") as server:
         assert 0 < server.startup_time < 60
@@ -62,7 +65,7 @@ def test_daemon_of_server_is_metered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "message"), [("PORT={}", "listens on port {}, but PORT"), ("HOST=127.0.0.2", "of a different address")]
+    ("variable", "message"), [("PORT={}", "listens on port {}, but PORT"), ("HOST=127.0.0.2", "on a different address")]
 )
 def test_wrong_port_is_reported_immediately(
     variable: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,4 +1,4 @@
-"""Tests for the wait for a server's first successful response, and for the messages if there is none."""
+"""Tests for waiting until a server responds, and for the messages if it never does."""
 
 import sys
 import time
@@ -24,7 +24,7 @@ from harness.tests.runtime.test_local import DATABASE, running
 
 
 class Grumpy(ReferenceServer):
-    """A server that responds to its first two requests with 503."""
+    """A server that responds to its first two requests with status 503."""
 
     requests = 0
 
@@ -34,7 +34,7 @@ class Grumpy(ReferenceServer):
 
 
 def up(endpoint: Endpoint, *, cpus: float = 1.0, waited: float = 0.0) -> Any:
-    """Return a server that uses ``cpus`` CPUs and would use ``waited`` more if its threads did not wait for a CPU."""
+    """Return a server whose threads use ``cpus`` CPUs and wait for ``waited`` more."""
     started_at = time.monotonic()
 
     def read() -> Reading:
@@ -52,7 +52,7 @@ def up(endpoint: Endpoint, *, cpus: float = 1.0, waited: float = 0.0) -> Any:
 
 
 def test_startup_time_ends_at_first_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.01)  # this limit must apply to status 404 but not to 503
+    monkeypatch.setattr(readiness, "STUCK_SECONDS", 0.01)  # applies to status 404, but must not apply to 503
     with Grumpy() as server:
         started_at = time.monotonic() - 1
         seconds = wait_until_ready(up(server.endpoint, cpus=0.0), "/json", started_at)
@@ -68,7 +68,7 @@ def test_service_declares_the_status_that_shows_readiness() -> None:
             startup_seconds.implementation, ready_request=expected, ready_statuses=(404,)
         )
         assert wait_until_ready(startup_seconds, "", time.monotonic()) < 30
-        assert server.requests == 3  # the first responses were 503
+        assert server.requests == 3  # two responses had status 503
 
 
 def test_missing_route_of_idle_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,14 +88,14 @@ def test_busy_server_is_waited_for(cpus: float, waited: float, monkeypatch: pyte
 
 
 WORKER = "import sys\ntry:\n  import no_such_module\nfinally:\n  sys.stderr.flush()\n"
-# Supervisors that survive their worker's crash: without a restart, with endless restarts, or with only a log message.
+# Supervisors that survive a crash of their worker: one does nothing, one restarts it forever, one logs the crash.
 FORKS = f"import os, time\nif os.fork() == 0:\n  exec({WORKER!r})\nos.wait()\ntime.sleep(100)"
 STARTS_ANEW = f"import subprocess, sys\nwhile True: subprocess.run([sys.executable, '-c', {WORKER!r}])"
 SAYS = (
     "import time\nfor n in range(100):\n  print('worker', 4711 + n, 'exited with code 1', flush=True); time.sleep(0.3)"
 )
 DAEMON = "the server must stay in the foreground and not daemonize"
-# A server that logs a traceback before its first response.
+# A server that recovers from an error, but logs its traceback before it listens.
 RECOVERS = """
 import os, runpy, time, traceback
 try:
@@ -147,7 +147,7 @@ def test_server_that_survives_exception_is_waited_for(tmp_path: Path) -> None:
     assert find_crashes(tmp_path / "log") == ["ModuleNotFoundError: No module named 'no_such_module'"]
 
 
-CRASHES: Mapping[str, str | None] = {  # a program's log -> reported crash
+CRASHES: Mapping[str, str | None] = {  # log -> reported crash
     "INFO x\nERROR:    Traceback (most recent call last):\n  File 'a'\n    b\nKeyError: 'x'\nend": "KeyError: 'x'",
     "panic: runtime error: index out of range\n\ngoroutine 1 [running]:": "panic: runtime error: index out",
     "thread 'main' panicked at src/main.rs:5:9:\nno port\nnote: run": "thread 'main' panicked at src/main.rs:5:9: no",

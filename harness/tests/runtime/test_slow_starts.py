@@ -1,4 +1,4 @@
-"""Services that seem broken while they start. tfb waits up to service.start_seconds while the process is running."""
+"""Services that look broken while they start. tfb waits for up to service.start_seconds while the process runs."""
 
 import sys
 import time
@@ -83,7 +83,7 @@ def _short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def service(tmp_path: Path, code: str, *, seconds: float = 60.0, **values: object) -> Implementation:
-    """Return a service whose program is ``SERVER`` followed by ``code``."""
+    """Return a service that runs the Python code ``SERVER`` and then ``code``."""
     (tmp_path / "app.py").write_text(SERVER + code, encoding="utf-8")
     request = {"name": "root", "path": "/", **values}
     document = {"service": {"start": f"{sys.executable} -u app.py", "start_seconds": seconds}, "request": [request]}
@@ -91,7 +91,7 @@ def service(tmp_path: Path, code: str, *, seconds: float = 60.0, **values: objec
 
 
 def error_of(tmp_path: Path, implementation: Implementation) -> str:
-    """Start a service that never becomes ready, and return the error message."""
+    """Start a service that never becomes ready and return the error message."""
     runtime = LocalRuntime(work=tmp_path)
     with (
         pytest.raises(StartError) as caught,
@@ -118,7 +118,7 @@ def test_no_readiness_request_is_abandoned(kind: str, tmp_path: Path) -> None:
     log = (tmp_path / "log").read_text()
     assert "BrokenPipe" not in log
     assert "Reset" not in log
-    assert log.count("request") >= 2  # tfb sends another request while the first one waits
+    assert log.count("request") >= 2  # tfb repeats the request while the first one waits
 
 
 def test_a_service_without_get_can_be_ready(tmp_path: Path) -> None:

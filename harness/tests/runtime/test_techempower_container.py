@@ -1,4 +1,4 @@
-"""Tests for the docker arguments for folders of TechEmpower's toolset."""
+"""Tests for the docker arguments of folders from TechEmpower's toolset."""
 
 from dataclasses import replace
 from itertools import pairwise

@@ -23,7 +23,7 @@ def sum_of_calls(url: str, times: int) -> int:
     return total
 
 
-@pytest.mark.gallery  # compiles the upstream
+@pytest.mark.gallery  # compiles the upstream server
 @pytest.mark.needs("cargo", ">=1.85")
 def test_upstream_counts_calls_since_the_reset() -> None:
     running = UpstreamProcess()

@@ -12,7 +12,7 @@ def luck(*key: object) -> float:
 
 
 def dense(value: Any) -> Any:
-    """Convert records that contain only numbers, such as estimates and ratios, to lists of numbers."""
+    """Convert records of numbers, such as estimates and ratios, to plain lists."""
     if isinstance(value, Record):
         leaves = _leaves(value)
         return leaves if all(isinstance(each, int | float) for each in leaves) else dense(dict(value))

@@ -1,4 +1,4 @@
-"""Tests for the capacity search, and for latency tables."""
+"""Tests for the capacity search and for latency tables."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ def times(seconds: float, histogram: tuple[tuple[float, int], ...] = ()) -> Late
 
 
 def at(rate: float, late: float, *, name: str = "a", process: int = 0, due: int = 5000, **fields: Any) -> Trial:
-    """Return a search trial at a rate; ``late`` is the share of late requests."""
+    """Return a search trial at the given rate. ``late`` is the share of late requests."""
     plain = trial(name, rate, process, load=OpenLoop(rate=rate, connections=64))
     counted = {"due": due, "answered": due, "late": round(late * due), "purpose": "search", **fields}
     return plain.model_copy(update={**counted, "latency": times(0.002)})
@@ -48,7 +48,10 @@ def at(rate: float, late: float, *, name: str = "a", process: int = 0, due: int 
 def arrivals(
     factor: float, late: float, *, name: str = "a", process: int = 0, seconds: float = 0.02, **fields: Any
 ) -> Trial:
-    """Return a trial with 1000 arrivals, in which "create order" takes ``seconds``, or 1 s for the share ``late``."""
+    """Return a trial with 1000 arrivals.
+
+    "create order" takes ``seconds``, or 1 s in a share ``late`` of them.
+    """
     slow = round(1000 * late)
     histogram = ((seconds, 1000 - slow), (1.0, slow)) if slow else ((seconds, 1000),)
     create = OperationTimes(
@@ -102,7 +105,7 @@ def test_search_ends_if_no_load_meets_goal() -> None:
 
 
 def test_equal_brackets_do_not_narrow_the_capacity() -> None:
-    """The true capacities are 18.9, 19.1 and 22.5. All processes of a server find the same bracket."""
+    """The true capacities are 18.9, 19.1 and 22.5. All processes of a server end with the same bracket."""
     truth = {"a": 18.9, "b": 19.1, "c": 22.5}
     info = info_of("abc", 3, SERVICE, "b", orders=ScenarioLoads(goal=SLOW))
     tried = []
@@ -126,7 +129,7 @@ def test_equal_brackets_do_not_narrow_the_capacity() -> None:
 
 
 def test_capacities_within_process_variance_tie() -> None:
-    """For the log capacities, Student's t is 1.4, but significance would require 2.8."""
+    """Student's t of the log capacities is 1.4. A significant difference would need 2.8."""
     info = info_of("ab", 3, SERVICE, "a", orders=ScenarioLoads(goal=SLOW))
     tried = [
         arrivals(factor * above, late, name=name, process=process)
@@ -144,15 +147,15 @@ def test_capacities_within_process_variance_tie() -> None:
 def test_percentile_covers_all_loads_of_a_process() -> None:
     loads = [(0, {"50": 0.01}, 1000), (0, {"50": 0.04}, 1000), (1, {"50": 0.02, "99": 0.1}, 1000)]
     estimates = estimate_percentiles(loads)
-    assert estimates.keys() == {"50"}  # no load of process 0 has a p99
+    assert estimates.keys() == {"50"}  # process 0 lacks a p99
     assert estimates["50"].values == pytest.approx((0.02, 0.02))
-    # A single slower request does not suffice for a percentile.
+    # A percentile needs more than one slower request.
     assert estimate_percentiles([(0, {"99": 0.1}, 100)]) == {}
 
 
 @pytest.mark.parametrize(("looks", "groups"), [((), [1, 2]), ((3, 15), [1, 1])])
 def test_response_times_use_the_error_of_the_look(looks: tuple[int, ...], groups: list[int]) -> None:
-    """The paired t test yields p = 0.011, which is significant at 5 %, but not at the first of three looks."""
+    """The paired t test yields p = 0.011. This is significant at 5 %, but not at the first of three looks."""
     rules = ProcessLimits(minimum=3, maximum=max(looks, default=3), looks=looks)
     info = run_info(["a", "b"], rules, loads={ORDER_TEST_TYPE: (SERVICE,)})
     measured = [
@@ -162,11 +165,11 @@ def test_response_times_use_the_error_of_the_look(looks: tuple[int, ...], groups
     ]
     orders = rank(info, measured, [], []).orders
     assert [row.response.tie_group for row in orders.tables[0].rows if row.response] == groups
-    assert (orders.goal, orders.capacities) == (None, ())  # no trial belongs to a search
+    assert (orders.goal, orders.capacities) == (None, ())  # there are no search trials
 
 
 UNKNOWN = {"due": None, "late": None, "arrivals": None}
-# Name -> (a process's loads, the result of ``describe_search``).
+# Name -> (loads of a process, expected result of ``describe_search``).
 SEARCHES: dict[str, tuple[list[Trial], str]] = {
     "nothing": ([], "– to –, then [4, 2000]"),
     "met": ([changed(at(1000, 0), late=None)], "1000 (0 of 5000 late, decided) to –, then [1100, 2000]"),
@@ -234,7 +237,7 @@ SEARCHES: dict[str, tuple[list[Trial], str]] = {
 
 
 def describe_search(trials: Sequence[Trial]) -> str:
-    """Return both ends of the bracket, and the next load for a low and for a high starting rate."""
+    """Return both ends of the bracket, and the loads that follow for a low and a high starting rate."""
     goal = SLOW if any(isinstance(one.load, Scenario) for one in trials) else GOAL
     low, high = (
         f"{end.rate:g} ({end.late} of {end.due} late{', decided' * end.decided(goal)})" if end else "–"
@@ -251,7 +254,7 @@ def test_search_chooses_the_next_load(name: str) -> None:
 
 
 SPOILED = {("a", 0.9, 1): (SHORT,), ("b", 0.9, 0): (SIZE,), ("c", 0.5, 0): (LAG,), ("d", 0.9, 2): (CLOSE,)}
-# (purpose, share, rate as a multiple of the capacity or in requests per second, share of late requests)
+# (purpose, share, rate in requests/s or as a multiple of the capacity, share of late requests)
 LOADS: tuple[tuple[Purpose, float | None, float, float], ...] = (
     ("search", None, 1.0, 0.0), ("search", None, 1.04, 0.5), ("share", 0.5, 0.5, 0.0), ("share", 0.9, 0.9, 0.001),
     ("common", None, 300.0, 0.0), ("common", None, 600.0, 0.0),
@@ -259,7 +262,7 @@ LOADS: tuple[tuple[Purpose, float | None, float, float], ...] = (
 
 
 def latency_run() -> tuple[RunInfo, list[Trial]]:
-    """Return a run with unsustained rates, generator lag and a witness, and with and without capacities."""
+    """Return a run with unsustained rates, generator lag and a witness. Some servers have no capacity."""
     alone = changed(at(77.0, 0.0, process=2, purpose="share", share=0.1), latency=times(0.001))
     collected = [alone, changed(alone, load=OpenLoop(rate=88.0, connections=64), share=0.2, latency=None)]
     collected += [changed(trial("b", 1e6), purpose="witness"), trial("a", 1e6, validity=(SIZE,))]

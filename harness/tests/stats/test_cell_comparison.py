@@ -41,7 +41,7 @@ def records(
 
 @pytest.mark.simulation
 def test_equal_servers_rarely_differ_on_an_unsteady_machine() -> None:
-    """Deviations shared by all processes with the same number cancel within a run, but not between runs."""
+    """Deviations common to all processes with the same number cancel within a run, but not between runs."""
     different, generator = 0, np.random.default_rng(8)
     for seed in range(60):
         sides = []
@@ -54,11 +54,11 @@ def test_equal_servers_rarely_differ_on_an_unsteady_machine() -> None:
         different += any(
             cell.throughput.verdict in ("faster", "slower") for cell in compare(sides[0], sides[1], 0.05).cells
         )
-    assert different <= 7  # the 98 % quantile if 5 % of the runs differ by chance
+    assert different <= 7  # the 98 % quantile if 5 % of the comparisons differ by chance
 
 
 def test_halves_of_one_run_are_compared_within_rounds() -> None:
-    """A machine whose speed varies between processes does not hide a difference of 5 %."""
+    """A difference of 5 % is visible although the machine's speed varies between processes."""
     joint = records((0.0, math.log(1.05), 0.0), 3, drift=0.5)
     halves = []
     for name in ("a", "b"):
@@ -77,7 +77,10 @@ def test_ratio_of_values_is_paired_by_process() -> None:
 
 
 def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
-    """Return a run with several tables. ``faster`` is the speed-up per position of a server's name."""
+    """Return a run with several tables and a server for each letter of ``names``.
+
+    ``faster`` is the log-scale gain in speed from one server to the next.
+    """
     loads: dict[str, tuple[Load, ...]] = {"json": (LOAD, FEW), "db": (LOAD,), "update": (LOAD,)}
     collected = []
     for kind, load in ((kind, load) for kind, own in loads.items() for load in own):
@@ -107,7 +110,7 @@ def run(key: str, names: str, faster: float = 0.0) -> RunRecords:
 
 
 def told(comparison: Comparison) -> dict[str, Any]:
-    """Describe each cell in a line, with the ratios and verdicts for both metrics."""
+    """Describe each cell in a line, with ratios and verdicts for both metrics."""
 
     def describe(effect: Effect) -> str:
         ratio = effect.ratio

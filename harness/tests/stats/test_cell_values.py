@@ -1,4 +1,4 @@
-"""Tests for the metrics of trials, and for the detection of remaining warm-up."""
+"""Tests for the metrics of trials, and for detecting servers that are still warming up."""
 
 import math
 
@@ -9,7 +9,7 @@ from harness.records.measurements import Latency
 from harness.stats.cell_values import METRICS, CellTrials, fall_is_significant
 from harness.tests.doubles.runs import trial
 
-# Microseconds of CPU per request in consecutive trials.
+# CPU time per request in consecutive trials, in microseconds.
 SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)
 
 
@@ -19,13 +19,13 @@ SETTLED, FALLING = (10.0, 10.5, 9.5, 10.0), (20.0, 14.0, 11.0, 10.0)
         ([FALLING], False, False),
         ([SETTLED, FALLING], False, False),
         ([SETTLED], False, True),  # if the warm-up did not settle, the trials decide
-        ([SETTLED[::-1], FALLING[::-1]], False, True),  # a rising cost does not indicate warm-up
+        ([SETTLED[::-1], FALLING[::-1]], False, True),  # a rising cost is no sign of warming up
         ([FALLING], True, False),  # a falling cost counts even if the warm-up settled
         ([FALLING], None, False),
         ([(10.0,)], True, True),
         ([(10.0,)], None, True),
-        ([(10.0,)], False, False),  # if the warm-up did not settle, a single trial proves nothing
-        ([(13.0, 10.0, 10.0, 10.0)], False, True),  # the mean is 7 % above the mean of the later half
+        ([(10.0,)], False, False),  # a single trial proves nothing after an unsettled warm-up
+        ([(13.0, 10.0, 10.0, 10.0)], False, True),  # the mean is 7 % above that of the second half
         ([(16.0, 10.0, 10.0, 10.0)], False, False),
     ],
 )
@@ -46,11 +46,11 @@ def test_falling_cost_means_not_warmed_up(processes: list[tuple[float, ...]], st
 @pytest.mark.parametrize(
     ("shares", "warm"),
     [
-        ([0.5, 0.3, 0.1, 0.0, 0.0, 0.01], True),  # the compiler went quiet
+        ([0.5, 0.3, 0.1, 0.0, 0.0, 0.01], True),  # the compiler has become idle
         ([0.0, 0.0, 0.0, 0.0, 0.05, 0.2], False),
         ([0.2], False),
         ([0.0, 0.0, None], True),
-        ([0.2, 0.2, None], True),  # compiler time is unknown in the last third
+        ([0.2, 0.2, None], True),  # unknown in the last third
     ],
 )
 def test_a_busy_compiler_means_not_warmed_up(shares: list[float | None], warm: bool) -> None:
@@ -72,7 +72,7 @@ def test_a_busy_compiler_means_not_warmed_up(shares: list[float | None], warm: b
         ([(1.00, 1.03, 1.08), (1.00, 1.04, 1.09), (1.00, 1.03, 1.07)], False),
         ([(1.02, 1.01, 1.00), (1.02, 1.01, 1.00), (1.02, 1.01, 1.00)], False),  # significant, but small
         ([(1.30, 1.00, 1.00), (0.90, 1.00, 1.10), (1.00, 0.90, 1.00)], False),
-        ([(1.50, 1.00)], False),  # no degree of freedom
+        ([(1.50, 1.00)], False),  # no degrees of freedom
         ([(1.50,), (1.00,)], False),
     ],
 )
@@ -82,7 +82,7 @@ def test_a_significant_fall_is_found(processes: list[tuple[float, ...]], falls: 
 
 @pytest.mark.parametrize(("processes", "trials"), [(3, 3), (3, 5), (1, 9), (5, 2), (2, 12)])
 def test_steady_costs_are_rarely_flagged(processes: int, trials: int) -> None:
-    """With 20 % noise, random falls often exceed ``MIN_FALL``, so only the significance test prevents false alarms."""
+    """With 20 % noise, costs often fall by more than ``MIN_FALL``. Only the significance test prevents false alarms."""
     dice = np.random.default_rng(5)
     alarms = [fall_is_significant(dice.normal(0, 0.2, (processes, trials)).tolist()) for _ in range(1000)]
     assert sum(alarms) / len(alarms) == pytest.approx(0.01, abs=0.0095)  # three standard errors
@@ -111,5 +111,5 @@ def test_what_is_read_of_a_trial() -> None:
     medians = {name: (long.median(metric), short.median(metric)) for name, metric in METRICS.items()}
     assert {name for name, (value, _) in medians.items() if value is None} == {"threads", "startup-time"}
     assert {name: value for name, (value, _) in medians.items() if value} == pytest.approx(known)
-    del known["response-time-p99"]  # fewer than five of 499 requests are slower than the 99th percentile
+    del known["response-time-p99"]  # 499 requests are too few for a p99
     assert {name: value for name, (_, value) in medians.items() if value} == pytest.approx(known)

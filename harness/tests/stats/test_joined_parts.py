@@ -1,4 +1,4 @@
-"""Ratios between implementations in different parts, which only the baseline connects. Simulated servers are equal."""
+"""Ratios between implementations of different parts, which only the baseline connects. Simulated servers are equal."""
 
 import itertools
 import math
@@ -17,24 +17,24 @@ from harness.stats.ranking_model import Ranking, Row
 from harness.stats.unranked import UNCONNECTED
 from harness.tests.doubles.runs import LOAD, MACHINE, run_info, trial
 
-SD = 0.02  # standard deviation between processes, on the log scale
-Absent = Collection[tuple[str, str, int]]  # (implementation, test type, process) without a valid trial
+SD = 0.02  # standard deviation between processes (log scale)
+Absent = Collection[tuple[str, str, int]]  # (implementation, test type, process) without valid trials
 
 
 @dataclass(frozen=True, kw_only=True)
 class JoinedRun:
-    """A run that joins parts from machines of different speeds, which must not affect any ratio."""
+    """A run that joins parts. Their machines differ in speed, which must not affect ratios."""
 
     parts: int = 3
-    processes: int = 3  # in each part
-    rows: int = 1  # in each part, in addition to the baseline
+    processes: int = 3  # per part
+    rows: int = 1  # per part, besides the baseline
     rounds: int = 1
     baseline_sd: float = SD
     kinds: tuple[str, ...] = ("json",)
     absent: Absent = ()
 
     def draw(self, seed: int) -> tuple[RunInfo, list[Trial]]:
-        """Return the run's description and trials."""
+        """Return the run's description and its trials."""
         dice, trials = np.random.default_rng(seed), []
         members = [["ref", *(f"{part}{row}" for row in range(self.rows))] for part in range(self.parts)]
         names = tuple(dict.fromkeys(name for own in members for name in own))
@@ -101,7 +101,7 @@ def test_rows_without_baseline_in_their_part_are_unranked(lacking: tuple[int, ..
 
 
 def test_score_without_common_baseline_processes_has_no_interval() -> None:
-    """In part 1, the baseline has values for both test types, but never from the same process."""
+    """In part 1, no process of the baseline has values for both test types."""
     absent = [("ref", "json", 3), ("ref", "json", 4), ("ref", "db", 5)]
     info, trials = JoinedRun(rows=2, absent=absent, kinds=("json", "db")).draw(1)
     scores = {each.implementation: each.throughput for each in ranked(info, trials).overall}

@@ -1,4 +1,4 @@
-"""Tests for the fit, with examples computed by hand and simulated runs."""
+"""Tests for the fit of variances, with examples computed by hand and with simulated runs."""
 
 import math
 from dataclasses import asdict
@@ -31,7 +31,7 @@ def difference(table: RowMeans, one: str, other: str) -> pairs.Differences:
 
 
 def test_two_servers_are_compared_by_paired_t_test() -> None:
-    from scipy import stats  # import late, because it takes a second in each process that collects tests
+    from scipy import stats  # imported here, because the import takes a second in each process that collects tests
 
     a, b = [100.0, 120.0, 90.0, 111.0], [105.0, 131.0, 97.0, 112.0]
     table = compared({"a": {(i, 0): v for i, v in enumerate(a)}, "b": {(i, 0): v for i, v in enumerate(b)}})
@@ -60,9 +60,9 @@ def test_variance_outlier_over_tables_widens_only_its_intervals() -> None:
 
 
 def test_variance_outlier_differs_from_fourfold_server() -> None:
-    """The figures imitate fastify in Round 1.
+    """The numbers imitate fastify in Round 1.
 
-    The three processes differ by 13 %. Two degrees of freedom are too few to decide 171 pairs.
+    Its three processes differ by 13 %. Two degrees of freedom are too few to decide 171 pairs.
     """
     scatter = {**{f"s{n}": (1.2**n, 0.028) for n in range(18)}, "fastify": (4.2, 0.13)}
     drawn = {
@@ -85,7 +85,7 @@ def test_window_variance_outlier_widens_only_its_intervals() -> None:
 
 
 def test_effects_of_rounds_are_not_noise() -> None:
-    """Round effects slow both servers down by the same factors, so their ratio within a process is exact."""
+    """A round slows both servers down by the same factor, so their ratio within a process is exact."""
     slow = [1.0, 0.5, 0.8, 0.7]
     table = ValueTables({}).fit(
         {n: {(0, i): s * f for i, f in enumerate(slow)} for n, s in (("a", 100.0), ("b", 200.0))}
@@ -95,7 +95,7 @@ def test_effects_of_rounds_are_not_noise() -> None:
 
 
 def test_windows_do_not_count_as_processes() -> None:
-    """However many windows there are, the variance between processes limits how narrow an interval becomes."""
+    """The variance between processes bounds an interval's width from below, however many windows there are."""
     generator, widths = np.random.default_rng(5), []
     for rounds in (5, 50, 500):
         logs = {
@@ -121,7 +121,7 @@ def test_single_process_assumes_five_percent_between_processes() -> None:
 
 
 def test_missing_a_slow_process_number_gives_no_advantage() -> None:
-    """All servers are half as fast in process 1, but server c has no values from that process."""
+    """In process 1, all servers are half as fast, but server c has no values."""
     values = {
         name: {(p, r): speed * (0.5 if p == 1 else 1) * (1 + 0.001 * r) for p in range(3) for r in range(2)}
         for name, speed in (("a", 100.0), ("b", 150.0), ("c", 150.0))
@@ -149,7 +149,7 @@ def test_shared_process_effect_widens_absolute_values_only() -> None:
 
 @pytest.mark.parametrize(("drift", "most"), [(0.0, 0.09), (0.03, 0.13)])
 def test_intervals_of_two_processes_cover_and_stay_bounded(drift: float, most: float) -> None:
-    """The standard deviations are 3 % between processes and 5 % between windows."""
+    """The standard deviation is 3 % between processes and 5 % between windows."""
     generator, coverages, widths = np.random.default_rng(9), [], []
     for _ in range(80):
         shared, own = generator.normal(size=2) * drift, generator.normal(size=(4, 2)) * 0.03
@@ -168,7 +168,7 @@ def test_intervals_of_two_processes_cover_and_stay_bounded(drift: float, most: f
 
 def test_prior_df_reflects_how_much_variances_differ() -> None:
     names, dice, estimates = [f"s{i}" for i in range(20)], np.random.default_rng(3), []
-    for unlike in (1.0, 0.0):  # 1.0: half of the servers have e² times the noise of the others; 0.0: all are equal
+    for unlike in (1.0, 0.0):  # 1.0: half of the servers have e² times the others' noise; 0.0: all are alike
         noise = 0.02 * np.exp(unlike * np.where(np.arange(20) % 2, 1, -1))[:, None, None]
         tables = [fit_logs(names, dice.normal(size=(20, 15, 1)) * noise, range(15)) for _ in range(2)]
         estimates.append(estimate_prior(tables).prior_df)
@@ -187,7 +187,7 @@ def test_prior_df_reflects_how_much_variances_differ() -> None:
     ],
 )
 def test_coverage_false_differences_and_power(name: str, most_false: float, min_power: tuple[float, float]) -> None:
-    """150 runs determine the shares only within ±3.5 %. ``harness.studies.coverage`` computes them exactly."""
+    """With 150 runs, the shares are accurate to ±3.5 %. ``harness.studies.coverage`` computes them precisely."""
     shares = coverage.simulate(coverage.WORLDS[name], 150, seed=3)
     assert 0.92 <= shares.covered <= 0.99
     assert shares.false <= most_false
@@ -198,7 +198,7 @@ def test_coverage_false_differences_and_power(name: str, most_false: float, min_
 
 @pytest.mark.simulation
 def test_pooled_mean_accounts_for_shared_processes() -> None:
-    """If a process deviates equally in all six test types, more test types add little information; otherwise, much."""
+    """More test types narrow the interval only if a process deviates differently in each of them."""
     widths: dict[float, list[float]] = {}
     for shared in (0.0, 1.0):
         world = SimulatedRun(truth=(0.0,) * 4, processes=5, shared=shared, window=0.01, correlation=0.0, drift=0.0)
@@ -221,7 +221,7 @@ def test_five_hundred_servers_take_no_more_than_seconds() -> None:
 
 
 def drawn(key: str, rows: int, processes: int, rounds: int = 1, drift: float = 0.05) -> SimulatedValues:
-    """Return rows at intervals of 10 %. The noise differs up to threefold between rows, and row 8 is an outlier."""
+    """Return rows with values 10 % apart. Their noise differs up to threefold, and row 8 is an outlier."""
     return {
         f"s{row}": {
             (p, r): 100 * math.exp(
@@ -260,7 +260,7 @@ def describe_standing(row: Standing) -> str:
 
 
 def told(run: tuple[SimulatedValues, ...], deployments: dict[int, int] | None = None) -> dict[str, Any]:
-    """Return the prior, the standings in each table, and the pooled means."""
+    """Return the prior, the standings of each table, and the pooled means."""
     tables = ValueTables(dict(enumerate(run)), deployments or {})
     fits = list(tables.fits.values())
     standings_of_tables = [

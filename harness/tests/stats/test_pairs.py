@@ -22,16 +22,16 @@ def test_holm_stops_at_the_first_large_p_value() -> None:
 
 
 def test_differences_are_decided_over_all_pairs() -> None:
-    """The standard error of a difference is 1.414 %.
+    """A difference has a standard error of 1.414 %.
 
-    For a difference of 3 %, z = 2.12 (p = 0.034), which is significant for one pair but not for three.
+    A difference of 3 % has z = 2.12 (p = 0.034). This is significant for one pair, but not for three.
     """
     assert pairs.significant(rows([0.0, 0.03]), 0.05).tolist() == [[False, True], [True, False]]
     assert not pairs.significant(rows([0.0, 0.03, 0.0]), 0.05).any()
 
 
 def test_ranks_leave_open_what_is_not_decided() -> None:
-    """Server a beats c and d, and b beats d. So the ranks are a 1–2, b 1–3, c 2–4 and d 3–4."""
+    """Server a beats c and d, and b beats d. The ranks are therefore a 1–2, b 1–3, c 2–4 and d 3–4."""
     table = rows([0.09, 0.06, 0.03, 0.0])
     ranks = pairs.ranks(table, table.mean, 0.05, higher_is_better=True)
     assert list(ranks) == [(1, 1, 2, 1), (2, 1, 3, 1), (3, 2, 4, 2), (4, 3, 4, 2)]

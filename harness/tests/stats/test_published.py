@@ -1,4 +1,4 @@
-"""Tests for the comparison between a run and a published round."""
+"""Tests for comparing a run with a published round."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ def entry(requests: int, errors: int = 0) -> dict[str, int]:
 
 
 def ranking(figures: dict[str, float], leading: Quantity = "throughput", wide: int = 0) -> Ranking:
-    """Return a json ranking, best first; each rank interval extends from the position to ``wide`` ranks below."""
+    """Return a json ranking in the order of ``figures``. Rank intervals extend ``wide`` ranks below the position."""
     figure = "throughput" if leading == "throughput" else "cpu_per_request"
     rows = [
         Row.model_validate({"implementation": name, figure: standing, "ranked": name != "a@x"})

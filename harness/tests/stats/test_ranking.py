@@ -1,4 +1,4 @@
-"""Tests for the ranking of runs with given true values."""
+"""Tests for rankings of runs with given true values."""
 
 import itertools
 import math
@@ -69,8 +69,8 @@ def test_smoke_profile_has_figures_but_no_ranks() -> None:
     ("visits", "headline", "rows"),
     [
         ({C256: 1, C16: 3}, C16, C16),
-        ({C256: 1, C16: 1}, None, C256),  # None: each implementation's best load
-        ({C16: 1, C8: 1}, None, C8),  # if several loads are equal, the load with fewer connections
+        ({C256: 1, C16: 1}, None, C256),  # None: the best load of each implementation
+        ({C16: 1, C8: 1}, None, C8),  # equal loads: the one with fewer connections
         ({Q1: 2, Q20: 1}, Q20, Q20),
         ({X8: 2, X4: 2}, X8, X8),
         ({X8: 1, X4: 3}, X4, X4),
@@ -105,7 +105,7 @@ def test_note_on_a_single_process(rounds: int, note: str) -> None:
 
 
 def test_merged_run_compares_within_deployments() -> None:
-    """The second deployment is ten times as fast and favours b. Each deployment's processes count as a single unit."""
+    """The second deployment is ten times as fast and favours b. A deployment's processes count as one unit."""
     generator = np.random.default_rng(3)
     sets = [MachineSet(name=f"d{d}", machine=MACHINE, processes=tuple(range(d, 8, 2))) for d in range(2)]
     measured = [
@@ -136,7 +136,10 @@ def test_run_without_trials_has_empty_tables() -> None:
 
 
 def copies(gaps: Mapping[str, Sequence[float]], noise: float = 0.0, rounds: int = 1) -> list[Trial]:
-    """Return trials of two copies of an implementation; ``gaps`` has their log differences by test type and process."""
+    """Return trials of two copies of an implementation.
+
+    ``gaps`` maps test types to log differences, one per process.
+    """
     return [
         trial(name, 100 * math.exp((name != "a") * gap + noise * luck(kind, name, p, r)), p, r, test_type=kind)
         for kind, own in gaps.items()
@@ -145,11 +148,11 @@ def copies(gaps: Mapping[str, Sequence[float]], noise: float = 0.0, rounds: int 
 
 
 def test_noise_floor_exceeds_differences_of_copies() -> None:
-    apart = (0.01, -0.01, 0.02, -0.02, 0.0)  # differences with mean 0
+    apart = (0.01, -0.01, 0.02, -0.02, 0.0)  # log differences with mean 0
     half = special.stdtrit(4, 0.975) * np.std(apart, ddof=1) / math.sqrt(5)
     cancels = {"json": apart, "db": [-each for each in apart]}  # no cell differs significantly
     always = dict.fromkeys(("json", "db"), [math.log(1.03)] * 5)
-    lasting = copies({"json": [0.04] * 5, "db": [-0.05] * 5}, 0.003, 2)  # nearly cancel in the mean of both cells
+    lasting = copies({"json": [0.04] * 5, "db": [-0.05] * 5}, 0.003, 2)  # almost cancel in the mean of the two cells
     for measured, low, high in (
         (copies(always), 0.03 - 1e-9, 0.03 + 1e-9),
         (copies({"json": apart}), math.expm1(half) - 1e-9, math.expm1(half) + 1e-9),
@@ -179,7 +182,7 @@ ERRORS, STEAL, CALM = (
 )
 VALIDITY_CHECKS: dict[
     tuple[str, str, Load, int, int], tuple[ValidityCheck, ...]
-] = {  # implementation, test type, load, process, round
+] = {  # (implementation, test type, load, process, round) -> validity checks
     ("gated", "query", Q20, 0, 0): (ERRORS, validity_check("contended", Outcome.WARN, "contended")),
     ("gated", "query", Q20, 1, 0): (ERRORS, validity_check("overrun"), CALM),
     ("gated", "query", Q20, 2, 0): (validity_check("overrun"), validity_check("bound")),
@@ -213,7 +216,7 @@ OTHERS: dict[str, dict[str, object]] = {
 
 
 def everything() -> tuple[RunInfo, list[Trial], list[ProcessRecord], list[VerificationRecord]]:
-    """Return a run with all special cases, such as failed builds, validity checks, unplanned loads, missing figures."""
+    """Return a run with all special cases: failed builds, failed validity checks, unplanned loads, missing values."""
     cells = [(kind, load) for kind, own in {**PLAN, "plaintext": (C16, C256, C32, C8)}.items() for load in own]
     collected = []
     for (name, speed), (kind, load), p, r in itertools.product(SPEED.items(), cells, range(3), range(2)):
@@ -337,7 +340,7 @@ def test_validity_checks_exclude_and_flag_trials() -> None:
 
 def test_the_witness_stands_for_no_cell() -> None:
     info, trials = played()
-    witness = {"purpose": "witness", "evidence": None}  # wrk does not record responses
+    witness = {"purpose": "witness", "evidence": None}  # wrk records no responses
     other = [trial("es4x", 1e9, test_type=kind).model_copy(update=witness) for kind in LOADS]
     assert ranked(info, trials + other).test_types == ranked(info, trials).test_types
 

@@ -1,4 +1,4 @@
-"""Contradictions between recorded ratios are found, and are attributed to differences in conditions."""
+"""Contradictory recorded ratios are found and attributed to differences in conditions."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ CONDITIONS = {"network path": "loopback", "runtime": "local", "server CPUs": "al
 FASTER = RecordedRatio(
     record="r1", conditions=CONDITIONS, metric="throughput", test_type="db", of="a", to="b", low=1.1, high=1.3
 )
-INVERSE = replace(FASTER, record="r2", of="b", to="a")  # the second record has the opposite order
+INVERSE = replace(FASTER, record="r2", of="b", to="a")  # the inverse ratio in a second record
 
 
 @pytest.mark.parametrize(

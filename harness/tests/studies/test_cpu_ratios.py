@@ -1,4 +1,4 @@
-"""Tests for ratios between implementations whose tests are joined."""
+"""Tests for ratios between implementations whose names are joined with "+"."""
 
 import pytest
 

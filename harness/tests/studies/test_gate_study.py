@@ -1,4 +1,4 @@
-"""Tests for the study of injected slowdowns."""
+"""Tests for the study that injects slowdowns."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -27,7 +27,7 @@ def one(share: int, slower: float, seed: int, turns: int = 0) -> StudySession:
 
 def test_calibration_converts_a_share_into_turns() -> None:
     assert calibrated_turns(one(CALIBRATION, 2.0, 1, turns=1000), 10) == pytest.approx(100, rel=0.1)
-    with pytest.raises(SystemExit, match="does not show"):
+    with pytest.raises(SystemExit, match="does not show how much"):
         calibrated_turns(one(CALIBRATION, 1.0, 1, turns=1000), 10)
 
 
@@ -67,7 +67,7 @@ def test_a_study_continues_with_missing_sessions(
     assert len(gate.read_sessions(file)) == 5
     monkeypatch.setattr("sys.argv", ["gate", *arguments, "--busy", "2"])
     gate.main()
-    assert [each.busy for each in gate.read_sessions(file)].count(2) == 4  # the calibration is not repeated
+    assert [each.busy for each in gate.read_sessions(file)].count(2) == 4  # without a second calibration
     before = len(ran)
     capsys.readouterr()
     monkeypatch.setattr("sys.argv", ["gate", str(file), "--summary"])

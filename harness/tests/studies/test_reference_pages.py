@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.needs_extra(name) for name in ("claims", "deployments"
 
 @pytest.fixture(scope="module")
 def pages() -> ModuleType:
-    """Return the generator, which cannot be imported without the extras."""
+    """Return the page generator. It is imported here, because the import fails without the extras."""
     from harness.studies import reference_pages
 
     return reference_pages

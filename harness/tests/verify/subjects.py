@@ -21,8 +21,8 @@ from harness.verify.verification import PLAIN, run_checks
 from harness.verify.verifier import Verifier
 from harness.verify.wire import Response
 
-TIMEOUT_SECONDS = 0.7  # timeout for responses of rogues; short, because they run in this process
-WAITING_TIMEOUT_SECONDS = 5.0  # timeout for rogues that wait or call an upstream service
+TIMEOUT_SECONDS = 0.7  # short, because rogues run in this process
+WAITING_TIMEOUT_SECONDS = 5.0  # for rogues that wait or call an upstream server
 
 
 def as_server(double: ReferenceServer, upstream: Upstream | None = None, rules: Rules = "tfb") -> Server:
@@ -41,7 +41,7 @@ def verified(
     thorough: bool = True,
     verifier: Verifier | None = None,
 ) -> VerificationRecord:
-    """Verify a server double's test type, or, if ``test_type`` is "http", the server as a whole."""
+    """Verify a test type of a server double, or the server as a whole if ``test_type`` is "http"."""
     server, verifier = as_server(double, upstream), verifier or Verifier()
     if test_type == "http":
         return verifier.verify_http(server, process=3, thorough=thorough)
@@ -63,7 +63,7 @@ def exchange(
 
 
 def finding_lines(*results: CheckResult) -> list[str]:
-    """Return a line for each finding, in the format used in approved files."""
+    """Return one line per finding, in the format of approved files."""
     return [
         f"{'waived ' * one.waived}{one.outcome} {one.check} ({one.rule}): {one.message} | {one.expected} | {one.actual}"
         for one in results
@@ -72,12 +72,12 @@ def finding_lines(*results: CheckResult) -> list[str]:
 
 
 def judge_rule(evidence: Evidence, rule: str) -> list[str]:
-    """Return the findings for all rules that start with ``rule``, in the format used in approved files."""
+    """Return the findings for all rules whose names start with ``rule``, in the format of approved files."""
     return finding_lines(*(result for result in run_checks(evidence) if result.rule.startswith(rule)))
 
 
 class Listening(ReferenceServer):
-    """A server that records the head of each request by connection."""
+    """A server that records the heads of requests by connection."""
 
     def __init__(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> None:
         super().__init__(database, upstream)
@@ -89,7 +89,7 @@ class Listening(ReferenceServer):
         return super().parse(head)
 
     def take_requests(self) -> list[str]:
-        """Return all distinct headers, and the request lines by connection with counts; then clear the record."""
+        """Return all distinct headers, and each connection's request lines with counts. Then clear the record."""
         connections = [[head.partition("\r\n") for head in one] for one in self.heads.values()]
         lines = ([ascii(first[:80].removesuffix(" HTTP/1.1"))[1:-1] for first, _, _ in one] for one in connections)
         alike = Counter(", ".join(f"{len([*same])} × {line}" for line, same in groupby(one)) for one in lines)

@@ -1,4 +1,4 @@
-"""Tests for the changes to the tables during a load."""
+"""Tests for changes that tfb makes to the tables during a load."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Tests for the wait for the last writes, and for the times at which changes became visible."""
+"""Tests for the wait for a load's last writes, and for the times at which changes became visible."""
 
 import random
 import threading
@@ -67,7 +67,7 @@ def test_waiting_has_a_time_limit(postgres: EmbeddedDatabase, monkeypatch: pytes
 def test_changes_are_dated_by_the_database_around_commit(
     database: DatabaseAddress, monkeypatch: pytest.MonkeyPatch, ahead: float
 ) -> None:
-    """If the database's clock is an hour off, this process's clock limits the time interval of each change."""
+    """If the database's clock is an hour off, the process's own clock bounds the time of each change."""
     monkeypatch.setattr(database_tables, "clock_lead_bounds", lambda _: (ahead, ahead))
     with database_tables.open_tables(database) as view:
         started_at = time.time()

@@ -38,7 +38,7 @@ def version(request: ReceivedRequest) -> bool:
 
 
 def changed(of: Callable[[ReceivedRequest], bool], **change: Any) -> Wrong:
-    """Return a function that changes the replies to the selected requests."""
+    """Return a function that changes the replies to requests that satisfy ``of``."""
     return lambda request, reply: replace(reply, **change) if of(request) else reply
 
 
@@ -64,7 +64,7 @@ WRONG: list[tuple[Wrong, str, str]] = [  # (change to replies, affected request,
 
 
 def checked(service: ServiceDouble, *names: str, thorough: bool = True) -> dict[str, set[str]]:
-    """Return the failed checks of the given test types, or of all test types."""
+    """Return the failed checks of the named test types, by default of all."""
     verifier = Verifier()
     verifier.start_process(NO_DATABASE)
     assert verifier.verify_http(service.server, process=0, thorough=thorough).outcome is Outcome.PASS
@@ -210,6 +210,6 @@ class TestUnderLoad:
         with ServiceDouble(wrong, when_busy=True) as service:
             assert checked(service, name) == {name: set()}
             evidence = trial(service, name)
-        # A truncated response cannot be judged, but the request counts reveal it.
+        # A truncated response cannot be judged, but it shows in the request counts.
         wanted = "one-answer-a-request" if check == "declared-answer" else check
         assert wanted in {result.check for result in evidence.objections}

@@ -10,7 +10,7 @@ from harness.tests.doubles.honest_orders import HONEST_ORDERS
 from harness.tests.verify.subjects import objections, verified
 from harness.verify.verifier import Verifier
 
-TIMEOUT_SECONDS = 4.0  # long, because slow responses on a busy machine are not dishonest
+TIMEOUT_SECONDS = 4.0  # generous, because a slow response on a busy machine is no cheat
 ORDERS_TIMEOUT_SECONDS = 8.0
 
 

@@ -1,4 +1,4 @@
-"""docs/orders.openapi.json is complete and describes all requests of verification."""
+"""docs/orders.openapi.json is complete and describes all requests that verification sends."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""An honest order service passes, and observations missing from the evidence are reported."""
+"""An honest order service passes. If the evidence lacks observations, this is reported."""
 
 import threading
 from dataclasses import replace

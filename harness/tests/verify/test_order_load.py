@@ -29,7 +29,7 @@ VARIABLES = {"customer": 17, "card": "4000000000000001", "card2": "4000000000000
 
 
 def order(*items: int, card: str = "4000000000000001") -> Order:
-    """Return an order that contains each item n with quantity n."""
+    """Return an order that contains each item n in quantity n."""
     lines = {item: OrderItem(quantity=item, price=PRICES[item]) for item in items}
     total = sum((item * PRICES[item] for item in items), Decimal(0))
     return Order(customer=17, card=card, total=total, lines=lines)
@@ -47,7 +47,7 @@ def step(operation: str, status: int | None, text: str = "") -> dict[str, object
 
 
 def arrival(use_case: str, number: int | None, *steps: Mapping[str, object]) -> dict[str, object]:
-    """Return an arrival whose responses are received 10, 20 and 30 ns after the load has started."""
+    """Return an arrival. Its responses are received 10, 20 and 30 ns after the start of the load."""
     timed = [{**one, "received_ns": 10 * place if one["status"] else None} for place, one in enumerate(steps, 1)]
     return {"use_case": use_case, "variables": VARIABLES, "order": number, "steps": timed, "complete": True}
 
@@ -119,11 +119,11 @@ def test_wrong_rows_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("since", "above", "rows", "named"),
     [
-        (5, 0, {}, set()),  # the snapshot precedes the first response
-        # The next request may already have deleted order 6.
+        (5, 0, {}, set()),  # the snapshot precedes every response
+        # A later request may already have deleted order 6.
         (15, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 2)}, set()),
         (15, 0, {5: order(1, 2), 6: order(1, 2), 7: NEW_CARD, 8: order(1, 2, 3)}, set()),
-        (15, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 3)}, WRONG),  # no request can have changed order 8 to this
+        (15, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 3)}, WRONG),  # no request can have had this effect
         (15, 0, {7: order(1, 2), 8: order(1, 2)}, WRONG),
         (15, 5, {7: order(1, 2), 8: order(1, 2)}, set()),  # snapshots omit orders with lower ids
         (25, 0, {5: order(1, 2), 7: order(1, 2), 8: order(1, 2, 3)}, WRONG),

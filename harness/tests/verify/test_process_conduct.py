@@ -1,4 +1,4 @@
-"""Tests for the checks of an implementation's folder and of the server's process."""
+"""Tests for the checks of an implementation's folder and of its server process."""
 
 import json
 import re
@@ -19,7 +19,7 @@ README = f"# Mine\n\n{'It shows what a server does. ' * 5}\n"
 
 
 def judged(one: Implementation, conduct: ConductFacts) -> dict[str, str]:
-    """Return rule -> "pass", or the finding's message if the rule does not pass."""
+    """Return the results by rule: "pass", or the message of the finding."""
     found = verify_conduct(one, conduct, 0.0)
     assert found is not None
     return {result.rule: result.message or result.outcome.value for result in found.results}
@@ -27,7 +27,7 @@ def judged(one: Implementation, conduct: ConductFacts) -> dict[str, str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Create a complete implementation folder without code, in a clone of the project."""
+    """Create a complete implementation folder without code, in a minimal clone of the project."""
     for name in ("harness", "frameworks"):
         (tmp_path / name).mkdir()
     (tmp_path / "tfb").touch()
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rules(folder: Path, *, strict: bool = False) -> dict[str, str]:
-    """Return the results of the folder's checks: rule -> "pass" or message."""
+    """Return the results of the folder's checks by rule: "pass", or the message of the finding."""
     ((one,), *_) = read_config(folder / CONFIG_FILE)
     return judged(one, ConductFacts(folder=read_folder(one, strict=strict), strict=strict))
 
@@ -69,7 +69,7 @@ def test_a_blank_folder_has_violations(folder: Path) -> None:
         (DOCKERFILE.replace("COPY . .", "COPY server lib* /app/"), "folder.1", "copies server, lib*, which the folder"),
         (DOCKERFILE.replace("COPY . .", "COPY ../x ."), "folder.1", "copies ../x"),
         (DOCKERFILE.replace("COPY . .", "COPY README.md ./ ./"), "folder.1", "pass"),
-        # Only the container engine can evaluate this pattern.
+        # Only the container engine can expand this pattern.
         (DOCKERFILE.replace("COPY . .", "COPY [a**b] \\\n ."), "folder.1", "pass"),
         (DOCKERFILE.replace("USER app", "USER root"), "folder.1", "ends with USER root"),
         (DOCKERFILE.replace("USER app\n", ""), "folder.1", "has no USER"),

@@ -1,4 +1,4 @@
-"""Tests for the outcomes under TechEmpower's rules, where some findings only warn."""
+"""Tests for outcomes under TechEmpower's rules, where some findings are only warnings."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ JUDGED: list[tuple[str, str, list[Exchange]]] = [
     ("json-message", "json", [exchange('{"Message":"Hi","message":"Hello, World!"}')]),
     ("calls-and-sum", "fan-out", [exchange('{"calls":1,"sum":5,"more":1}')]),
     ("plaintext-body", "plaintext", [exchange("Hello, World!\n")]),
-    # An excerpt of maximum length, and one that is a character too long.
+    # The longest excerpt that is quoted in full, and one character more.
     *(("plaintext-body", "plaintext", [exchange("a" * size)]) for size in (160, 161)),
     ("count-exact", "query", [exchange("[]", FRACTION)]),
     ("count-exact", "query", [exchange("[]", TWO)]),
@@ -54,7 +54,7 @@ JUDGED: list[tuple[str, str, list[Exchange]]] = [
 
 
 def judged(name: str, test_type: str, exchanges: list[Exchange]) -> str:
-    """Return the finding under TechEmpower's rules, and assert that tfb's rules turn every finding into a failure."""
+    """Return the finding under TechEmpower's rules. Assert that the same finding is a failure under tfb's rules."""
     evidence = Evidence(test_type=test_type, exchanges=exchanges, history={"world": [TABLE]})
     world = {1: -int(exchanges[0].sent_at)}
     evidence.snapshots = [
@@ -67,5 +67,5 @@ def judged(name: str, test_type: str, exchanges: list[Exchange]) -> str:
 
 
 def test_outcomes_under_techempower_rules_are_as_approved() -> None:
-    """Missing or wrong data fails a check. For a status other than 200, only the check status-ok fails."""
+    """Missing or wrong data fails a check. Responses with a status other than 200 fail only the check status-ok."""
     approve("verify-rules", [judged(*one) for one in JUDGED])

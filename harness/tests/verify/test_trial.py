@@ -1,4 +1,4 @@
-"""The verification of trials catches servers that cheat only under load, and accepts honest servers."""
+"""Verification of trials catches servers that cheat only under load, and accepts honest servers."""
 
 import base64
 import json
@@ -41,9 +41,9 @@ from harness.verify.verifier import Verifier
 TYPES = ("json", "plaintext", "db", "query", "cached-query", "fortune", "update", "fan-out", "order")
 SINGLE = ClosedLoop(connections=1)
 SECONDS = 1.5
-PAUSE_SECONDS = 0.2  # pause between the trials of a process, as in a run
-DELAY_SECONDS = 0.005  # delay of the upstream service
-TRIALS = 3  # enough trials to detect servers that cheat only in some of them
+PAUSE_SECONDS = 0.2  # pause between two trials on a process, as in a run
+DELAY_SECONDS = 0.005  # delay of the upstream server
+TRIALS = 3  # enough to detect servers that cheat in some trials only
 
 
 def usual_load(test_type: str) -> ClosedLoop | Scenario:
@@ -58,20 +58,20 @@ def usual_load(test_type: str) -> ClosedLoop | Scenario:
 
 @dataclass
 class Trials:
-    """A server process on which consecutive trials run."""
+    """A server process on which trials run one after another."""
 
     server: ReferenceServer
     database: DatabaseAddress
     upstream: Upstream
     verifier: Verifier = field(default_factory=Verifier)
-    rate: float | None = None  # requests per second of the previous trial
+    rate: float | None = None  # requests per second in the previous trial
     number: int = 0
-    process_findings: set[str] = field(default_factory=set)  # checks that failed for the process as a whole
+    process_findings: set[str] = field(default_factory=set)  # failed checks of the process as a whole
 
     def trial(
         self, test_type: str, load: Load | None = None, *, seconds: float = SECONDS, written: bool = True
     ) -> TrialEvidence:
-        """Run a trial; if ``written`` is False, the generator does not record responses."""
+        """Run a trial. Unless ``written`` is set, the generator records no responses."""
         if self.number:
             time.sleep(PAUSE_SECONDS)
         self.number += 1
@@ -149,14 +149,14 @@ class TestWithGenerator:
 def make_trial(
     server: Server, test_type: str, database: DatabaseAddress, load: Load = SINGLE, verifier: Verifier | None = None
 ) -> TrialVerification:
-    """Return the verification of a trial whose load the test itself sends."""
+    """Return the verification of a trial whose load the test sends itself."""
     kind = server.implementation.test_types[test_type]
     context = TrialContext(server=server, test_type=kind, load=load, database=database, seconds=1.0, rate=10.0, seed=1)
     return (verifier or Verifier()).verify_trial(context)
 
 
 def recorded_line(recorded: Exchange, request: int = 0) -> str:
-    """Return the line that the generator would record for the response to a numbered request."""
+    """Return the line that the generator would record for the response to request number ``request``."""
     offset = max(time.time() - time.monotonic() for _ in range(20))
     sent, received = (round((at - offset) * 1e9) for at in (recorded.sent_at, recorded.received_at))
     response, always = recorded.response, {"connection": recorded.connection, "request": request, "size_bytes": 150}
@@ -174,15 +174,10 @@ def request_counts(**counts: Any) -> RequestCounts:
 def send_load(
     trial: TrialVerification, file: Path, requests: int, *, written: int = 9999, lost: int = 0, changes: bool = False
 ) -> TrialEvidence:
-    """Send a trial's load from this process, and judge the trial.
+    """Send a trial's load from this process and judge the trial.
 
-    Args:
-        trial: The trial.
-        file: The file in which responses are recorded.
-        requests: Number of requests.
-        written: Maximum number of recorded responses.
-        lost: Number of responses that are discarded.
-        changes: Whether to wait in the middle of the load until rows have changed.
+    ``file`` records the first ``written`` responses. The first ``lost`` responses are dropped. With ``changes``, the
+    load pauses halfway until tfb has changed rows.
     """
     kind, server = trial.context.test_type, trial.context.server
     client = Client(
@@ -281,7 +276,7 @@ def test_caches_may_hold_rows_of_earlier_trials(seeded: DatabaseAddress, tmp_pat
     with ReferenceServer(seeded) as server, open_tables(seeded) as tables:
         before = tables.read_world()
         assert not is_wrong("db", "none")
-        assert tables.read_world() == before  # the trial restores the tables, because servers may have caches
+        assert tables.read_world() == before  # restored after the trial, because servers may cache rows
         row, held = next(one for one in changed["world"].items() if one not in before["world"].items())
         other_numbers = [n for n in range(1, 5) if n not in (held, before["world"][row])][:2]
         changed_to, written, never = (f'[{{"id":{row},"randomNumber":{number}}}]' for number in (held, *other_numbers))
@@ -299,7 +294,7 @@ def test_a_lost_database_does_not_hide_an_interruption(postgres: EmbeddedDatabas
         trial = make_trial(as_server(server), "db", postgres.address)
 
         def interrupt() -> None:
-            postgres.restore()  # this ends all connections
+            postgres.restore()  # ends all connections
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt), trial:

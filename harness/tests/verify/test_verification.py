@@ -1,4 +1,4 @@
-"""The reference server passes the verification of each test type, and checks that cannot run are reported."""
+"""The reference server passes verification of each test type. Checks that cannot run are reported."""
 
 import dataclasses
 import re
@@ -57,7 +57,7 @@ def test_the_reference_server_passes_every_check(
 ) -> None:
     versions = "SELECT sum(xmin::text::bigint) FROM world"
     results: dict[str, dict[str, object]] = {}
-    common: list[str] = []  # checks of the first verified test type
+    common: list[str] = []  # checks of the first test type
     for name in (*URLS, "http"):
         reference.heads.clear()
         with connect(database) as view:
@@ -66,13 +66,13 @@ def test_the_reference_server_passes_every_check(
             changed = view.execute(versions).fetchone() != before
         assert objections(verdict) == {}
         assert 0 < verdict.duration < 600
-        of_time = thorough and name in ("http", "delay")  # time determines the number of requests
+        of_time = thorough and name in ("http", "delay")  # the number of requests depends on time
         ran = [result.check for result in verdict.results]
         known = {c.name for c in CHECKS.values() if c.applies(name) and not c.rule.startswith(("declared", "load"))}
-        # The check date-moves takes several seconds, so it runs only for "http".
+        # date-moves takes several seconds, so it runs only for "http".
         assert not thorough or known - {*ran} == (set() if name == "http" else {"date-moves"})
         requests = [] if of_time else reference.take_requests()
-        # A brief verification runs fewer checks.
+        # Brief verification runs fewer checks.
         checks = [check for check in ran if thorough and (name == "json" or check not in common)]
         common = common or ran
         summary = f"{verdict.outcome}, database {'changed' if changed else 'unchanged'}"
@@ -81,7 +81,7 @@ def test_the_reference_server_passes_every_check(
             "bytes": " ".join(map(str, verdict.response_bytes.values())),
         }
         results[name]["requests"] = "; ".join(
-            # Each verification draws the number of rows for the updates whose pages are counted.
+            # The number of rows is random for the updates whose pages are counted.
             re.sub(r"(?<=127\.0\.0\.1:)\d+|(?<= 40 × GET /updates\?queries=)\d+", "NUMBER", line)
             for line in requests
             if name == "json" or not line.startswith("Host:")

@@ -1,4 +1,4 @@
-"""The strict HTTP/1.1 client reads valid and invalid responses, and accounts for every byte."""
+"""The strict HTTP/1.1 client reads valid and invalid responses and accounts for every byte."""
 
 import re
 import socket
@@ -21,7 +21,7 @@ HELLO = OK + b"Server: t\r\nContent-Length: 5\r\n\r\nhello"
 
 @contextmanager
 def saying(data: bytes, *, then_close: bool = False, drip: bytes = b"") -> Iterator[Connection]:
-    """Connect to a peer that sends ``data`` immediately, and then ``drip`` every 20 ms."""
+    """Connect to a peer that sends ``data`` at once, and then ``drip`` every 20 ms."""
 
     class Peer(ReferenceServer):
         def converse(self, line: socket.socket, session: ClientSession) -> None:
@@ -34,7 +34,7 @@ def saying(data: bytes, *, then_close: bool = False, drip: bytes = b"") -> Itera
         yield connection
 
 
-PEERS: dict[str, bytes] = {  # bytes that a peer sends before it closes the connection
+PEERS: dict[str, bytes] = {  # name -> bytes that a peer sends before it closes the connection
     "chunks": CHUNKED + b"3;x=y\r\nhel\r\n2 \r\nlo\r\n0\r\nExpires: 0\r\n\r\nrest",
     "until the end": OK + b"Content-Type:\ttext/plain \r\n\r\nhello",
     "other protocol": b"HTTP/1.1 101 Switching\r\n\r\n" + HELLO,
@@ -88,7 +88,7 @@ PEERS: dict[str, bytes] = {  # bytes that a peer sends before it closes the conn
 
 
 def heard(name: str) -> object:
-    """Return the response and unsolicited bytes, or the error."""
+    """Return the response and any unsolicited bytes, or the error."""
     with saying(PEERS[name], then_close=True) as connection:
         connection.timeout = 30.0
         try:
@@ -149,5 +149,5 @@ def test_slow_bytes_do_not_extend_the_deadline(begun: bytes, drip: bytes, expect
         started_at = time.monotonic()
         with pytest.raises(WireError) as caught:
             connection.receive()
-        assert time.monotonic() - started_at < 10  # generous, because the test only needs to detect a hang
+        assert time.monotonic() - started_at < 10  # generous, because only a hang matters
     assert re.fullmatch(expected, f"{caught.value.kind}: {caught.value}")

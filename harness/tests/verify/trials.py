@@ -22,9 +22,9 @@ WITH_GENERATOR = [
 
 
 def verify_load(trial: TrialVerification, *, written: bool = True) -> tuple[TrialEvidence, float]:
-    """Run a trial with the real generator; return the evidence and the requests per second.
+    """Run a trial with the real generator. Return the evidence and the requests per second.
 
-    If ``written`` is False, the generator does not record responses.
+    Unless ``written`` is set, the generator records no responses.
     """
     context = trial.context
     server, test_type = context.server, context.test_type

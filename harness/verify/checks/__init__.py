@@ -1,8 +1,8 @@
-"""Checks: pure functions from evidence to findings, each with a name, a rule and the test types to which it applies.
+"""Checks: pure functions that examine evidence and return findings. A check enforces a rule for certain test types.
 
-``verification`` and ``trial`` gather the evidence once, and every check judges it. Checks never contact a server.
-``registry`` lists all checks. Each rule is a paragraph of docs/requirements.md. Under the rules ``tfb``, all checks are
-binding. Under the rules ``techempower``, a violation that TechEmpower accepts is only a warning.
+``verification`` and ``trial`` gather the evidence once for all checks. Checks never contact a server. ``registry``
+lists all checks. docs/requirements.md describes the rules. All checks are binding under the rule set ``tfb``. Under the
+rule set ``techempower``, a violation that TechEmpower accepts is only a warning.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from harness.verify.checks.evidence import Evidence, Exchange
 CONDUCT = "conduct"  # pseudo test type for checks of the server's process and folder
 LOAD = "load"  # pseudo test type for checks of database counts after a load or after a process has exited
 
-# Rules that TechEmpower does not have, as marked in docs/requirements.md. Plugins set ``Check.stricter`` instead.
+# Rules that TechEmpower does not have, marked "ours" in docs/requirements.md. Plugins set ``Check.stricter`` instead.
 STRICTER_THAN_TECHEMPOWER = frozenset(
     (
         *(f"http.{n}" for n in (3, 5, 8, *range(12, 25))),
@@ -25,12 +25,12 @@ STRICTER_THAN_TECHEMPOWER = frozenset(
     )
 )
 
-# Takes the name of a test type, WHOLE_SERVER, CONDUCT or LOAD, and returns whether the check applies to it.
+# Predicate that takes a test type's name, WHOLE_SERVER, CONDUCT or LOAD, and returns whether a check applies to it.
 Applies = Callable[[str], bool]
 
 
 def types_where(trait: Callable[[TestType], bool]) -> Applies:
-    """Return a predicate for test types with a trait. The predicate covers test types that plugins register later."""
+    """Return a predicate that selects all test types with a trait, including those that plugins register later."""
     return lambda name: name in TEST_TYPES and trait(TEST_TYPES[name])
 
 
@@ -64,22 +64,22 @@ CheckFunction = Callable[[Evidence], Iterator[Finding]]
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A check that enforces a rule, and the conditions under which the check applies."""
+    """A function that finds violations of a rule, and the conditions under which the function applies."""
 
     name: str
     rule: str
     applies: Applies
     find: CheckFunction
-    needs: Callable[[Evidence], bool]  # returns whether the evidence contains the observations that the check judges
-    has_evidence: Callable[[Evidence], bool]  # returns whether there is enough evidence for a pass to be meaningful
-    stricter: bool  # True if only tfb has the rule; under TechEmpower's rules, the check then only warns
+    needs: Callable[[Evidence], bool]  # whether the evidence contains the observations that the check examines
+    has_evidence: Callable[[Evidence], bool]  # whether there is enough evidence for a pass to be meaningful
+    stricter: bool  # whether only tfb has the rule; under TechEmpower's rules, the check then only warns
 
     def applies_to(self, evidence: Evidence) -> bool:
         """Return whether the check applies to the test type and the evidence contains the required observations."""
         return self.applies(evidence.test_type) and self.needs(evidence)
 
     def run(self, evidence: Evidence) -> CheckResult:
-        """Return the worst finding and the number of findings, or a pass if nothing was found."""
+        """Return a result with the worst finding and the number of findings, or a pass if there are none."""
         findings = list(self.find(evidence))
         if not findings:
             return CheckResult(check=self.name, rule=self.rule, outcome=Outcome.PASS)
@@ -106,10 +106,10 @@ def check(
     *,
     stricter: bool = False,
 ) -> Callable[[CheckFunction], Check]:
-    """Turn a function that examines evidence into a check. The name of the check is the function's name in kebab case.
+    """Return a decorator that turns a function into a check. The check's name is the function's name in kebab case.
 
-    ``scope`` selects test types by a trait (``types_where``) or by name. ``stricter`` is always true for the rules in
-    ``STRICTER_THAN_TECHEMPOWER``.
+    ``scope`` selects test types by a trait (``types_where``) or by name. Checks of rules in
+    ``STRICTER_THAN_TECHEMPOWER`` are always ``stricter``.
     """
     applies = scope.__contains__ if isinstance(scope, frozenset) else scope
 
@@ -131,7 +131,10 @@ def check(
 def exchange_check(
     rule: str, scope: Applies | frozenset[str], *, only_ok: bool = True
 ) -> Callable[[Callable[[Exchange], Iterator[Finding]]], Check]:
-    """Turn a function that examines an exchange into a check of all exchanges (by default, those with status 200)."""
+    """Return a decorator that turns a function into a check. The function examines a single exchange.
+
+    The check applies the function to every exchange or, with ``only_ok``, to every exchange with status 200.
+    """
 
     def make(function: Callable[[Exchange], Iterator[Finding]]) -> Check:
         def find(evidence: Evidence) -> Iterator[Finding]:
@@ -146,6 +149,6 @@ def exchange_check(
 
 
 def excerpt(data: bytes | str, limit: int = 160) -> str:
-    """Return the beginning of a body as readable text for a message."""
+    """Return the first ``limit`` characters of a body as readable text for a message."""
     text = data.decode("utf-8", "backslashreplace") if isinstance(data, bytes) else data
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"

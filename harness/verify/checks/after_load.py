@@ -1,4 +1,4 @@
-"""Checks that run after a load or a server process: every request got a response, and only permitted rows changed.
+"""Checks that run after a load or a process exit: every request got a response, and only permitted rows changed.
 
 A PostgreSQL session publishes table counters about once per second, and when it ends. tfb therefore reads the counters
 before a server process starts and after it has stopped. The difference contains every row that the process fetched or
@@ -20,7 +20,7 @@ from harness.runtime.database.table_sets import TABLE_SETS
 from harness.verify.checks import ALL_TYPES, LOAD, Finding, check
 from harness.verify.checks.evidence import DatabaseActivity, Evidence
 
-# Description of database state -> query for the state. %(user)s is the server's role. Long results are hashed.
+# Description for messages -> query that returns the state. %(user)s is the server's role. Long results are hashed.
 QUERIES: Mapping[str, str] = {
     "settings of roles or databases (ALTER ROLE … SET)": """
         SELECT coalesce(string_agg(coalesce(r.rolname, '*') || ': ' || array_to_string(s.setconfig, ', '), '; '
@@ -33,7 +33,8 @@ QUERIES: Mapping[str, str] = {
         SELECT md5(string_agg(concat_ws(' ', rolname, rolsuper, rolcreaterole, rolcreatedb, rolcanlogin, rolconnlimit)
                               || coalesce(rolpassword, ''), ',' ORDER BY rolname))
         FROM pg_authid WHERE rolname = %(user)s""",
-    # Omit the private databases of other servers. Servers cannot create databases, so they cannot hide one here.
+    # Omit other servers' private databases. The server cannot hide a database behind this pattern, because its role
+    # cannot create databases.
     "databases": r"SELECT string_agg(datname, ', ' ORDER BY datname) FROM pg_database "
     r"WHERE datname NOT LIKE 'hello\_world\_of\_%%'",
     "tables, indexes, views, sequences and their columns": """
@@ -67,7 +68,7 @@ QUERIES: Mapping[str, str] = {
 
 
 def read_server_state(admin: psycopg.Connection, user: str) -> dict[str, str]:
-    """Return the current state, keyed by the names in ``QUERIES``. ``user`` is the server's role."""
+    """Return the database's current state, keyed by the names in ``QUERIES``. ``user`` is the server's role."""
     state = {}
     for name, query in QUERIES.items():
         row = admin.execute(query.encode(), {"user": user}).fetchone()
@@ -78,12 +79,12 @@ def read_server_state(admin: psycopg.Connection, user: str) -> dict[str, str]:
 # Time limit for a stopped server's sessions to end, and interval between polls, in seconds.
 SESSION_END_SECONDS, POLL_SECONDS = 2.0, 0.05
 
-UNANSWERED = "requests without a response (lost, or slower than the limit of 8 s)"
+UNANSWERED = "requests without a response within 8 s"
 
 LOAD_ONLY = frozenset({LOAD})
 KEEP_OPEN = (
-    "connections that stay open until the client closes them: look for the server's limits on requests per connection "
-    "and on connections"
+    "connections that stay open until the client closes them: check the server's limits on requests per connection "
+    "and on open connections"
 )
 
 
@@ -106,16 +107,20 @@ def no_deadlocks(evidence: Evidence) -> Iterator[Finding]:
 
 @check("load.6", LOAD_ONLY, lambda evidence: evidence.database_activity is not None)
 def nothing_left_behind(evidence: Evidence) -> Iterator[Finding]:
-    """Find lasting changes to the database. Only the numbers in the world tables may change."""
+    """Find permanent changes to the database. Only the random numbers in the world tables may change."""
     for name, before, after in (evidence.database_activity and evidence.database_activity.left_behind) or ():
-        yield Finding(f"the server has changed {name}. Leave the database as it was", expected=before, actual=after)
+        yield Finding(
+            f"the server has changed {name}. Make only the permanent changes that a test type requires",
+            expected=before,
+            actual=after,
+        )
 
 
 @check("load.7", lambda name: name == DECLARED or ALL_TYPES(name), lambda evidence: evidence.request_counts is not None)
 def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
     """Find requests without a response, unrequested responses, wrong statuses, and hung or closed connections.
 
-    A service may close connections and may be overloaded. Each of its requests declares the expected status. Under
+    A service declares the expected status of each request. It may close connections, and it may be overloaded. Under
     TechEmpower's rules, every server may close connections, because wrk reconnects.
     """
     counts = evidence.request_counts
@@ -138,22 +143,22 @@ def one_answer_a_request(evidence: Evidence) -> Iterator[Finding]:
     ):
         if count > 0:
             yield Finding(
-                f"{problem}, in a load of {counts.sent} requests: {count}",
+                f"{problem}: {count} in a load of {counts.sent} requests",
                 expected=KEEP_OPEN if accepted else f"{counts.sent} complete responses to {counts.sent} requests",
                 actual=f"{counts.received} responses: {statuses or 'none'}",
                 accepted=accepted,
             )
 
 
-# ---- after a process -------------------------------------------------------------------------------------------------
+# ---- after the server process has exited -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseCounters:
-    """PostgreSQL's counters for the world tables, and the definitions of all database objects."""
+    """A reading of PostgreSQL's counters for the world tables, and of the definitions of database objects."""
 
     counted: tuple[int, int, int] | None  # rows fetched by index, rows updated, and deadlocks; None if unknown
-    state: Mapping[str, str]  # object -> definition; empty if unknown
+    state: Mapping[str, str]  # name in ``QUERIES`` -> state; empty if unknown
 
     def since(self, earlier: "DatabaseCounters") -> DatabaseActivity:
         """Return the database activity since an earlier reading."""
@@ -182,7 +187,7 @@ def read_counters(database: DatabaseAddress) -> DatabaseCounters:
 
 
 def _wait_for_sessions(admin: psycopg.Connection) -> bool:
-    """Wait for other roles' sessions in this database to end. Return whether they did."""
+    """Wait for other roles' sessions in this database to end. Return whether all ended within the time limit."""
     deadline = time.monotonic() + SESSION_END_SECONDS
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename <> current_user"
     while (sessions := admin.execute(query).fetchone()) and sessions[0] and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Checks of json, plaintext and row bodies: valid JSON, exact keys, integers in range, and the number of rows."""
+"""Checks for json, plaintext and row bodies: valid JSON, exact keys, integers in range, and the number of rows."""
 
 import json
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def json_message(exchange: Exchange) -> Iterator[Finding]:
 
 
 def _is_greeting_in_any_case(document: object) -> bool:
-    """Return whether TechEmpower's verification, which ignores case and additional text, accepts a document."""
+    """Return whether TechEmpower accepts a document. Its verification ignores case and additional keys."""
     if not isinstance(document, dict) or not all(isinstance(value, str) for value in document.values()):
         return False
     lowercased = {str(key).lower(): value.lower() for key, value in document.items()}
@@ -49,7 +49,7 @@ def _is_greeting_in_any_case(document: object) -> bool:
 
 @exchange_check("plaintext.1", GREETING_TYPES)
 def plaintext_body(exchange: Exchange) -> Iterator[Finding]:
-    """Require exactly the greeting."""
+    """Require a body that consists of exactly the greeting."""
     if exchange.body != GREETING.encode():
         yield Finding(
             "the body is not the greeting. Return exactly the expected bytes",
@@ -61,7 +61,7 @@ def plaintext_body(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("rows.1", ROW_TYPES)
 def rows_are_objects(exchange: Exchange) -> Iterator[Finding]:
-    """Require an object for db. If the request states a number of rows, even 1, require an array of objects."""
+    """Require an array of objects if the request specifies a number of rows, even 1. Otherwise, require an object."""
     document = exchange.document
     if isinstance(document, ValueError):
         return  # json-valid reports this problem
@@ -74,7 +74,7 @@ def rows_are_objects(exchange: Exchange) -> Iterator[Finding]:
             expected='{"id":…,"randomNumber":…}' if is_single else '[{"id":…,"randomNumber":…},…]',
             actual=excerpt(exchange.body),
             accepted=is_single
-            and [*map(type, exchange.row_objects)] == [dict],  # an array that contains a single object
+            and [*map(type, exchange.row_objects)] == [dict],  # TechEmpower accepts an array with a single object
         )
 
 

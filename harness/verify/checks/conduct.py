@@ -1,4 +1,4 @@
-"""Checks of an implementation's process and folder, independent of responses."""
+"""Checks for an implementation's process and folder, independent of its responses."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,7 +16,10 @@ def _observed(select: Callable[[ConductFacts], object]) -> Callable[[Evidence], 
 
 
 def _facts(evidence: Evidence) -> tuple[ConductFacts, Outcome]:
-    """Return the facts, and the outcome for violations of rules that are binding only in pull requests."""
+    """Return the facts, and the outcome of a violation of a folder rule or of the rule about SIGTERM.
+
+    These rules are binding in pull requests (``strict``). Elsewhere, violations are warnings.
+    """
     conduct = evidence.conduct
     assert conduct is not None  # noqa: S101 - guaranteed by ``needs``
     return conduct, Outcome.FAIL if conduct.strict else Outcome.WARN
@@ -44,8 +47,8 @@ def stops_when_asked(evidence: Evidence) -> Iterator[Finding]:
     conduct, outcome = _facts(evidence)
     if conduct.stop_seconds is None or conduct.stop_seconds > STOP_SECONDS:
         yield Finding(
-            "the server does not stop after SIGTERM. Handle the signal, or start the program with exec so that no "
-            "shell intercepts the signal",
+            "the server does not stop after SIGTERM. Handle the signal, or start the program with exec so that the "
+            "signal reaches it instead of a shell",
             expected=f"exit within {STOP_SECONDS:.0f} s",
             actual="still running" if conduct.stop_seconds is None else f"exit after {conduct.stop_seconds:.1f} s",
             outcome=outcome,
@@ -54,7 +57,7 @@ def stops_when_asked(evidence: Evidence) -> Iterator[Finding]:
 
 @check("process.3", CONDUCT_ONLY, _observed(lambda conduct: conduct.root_processes is not None))
 def not_root(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the processes in the container are unprivileged."""
+    """Require that no process in the container runs as root."""
     if names := _facts(evidence)[0].root_processes:
         yield Finding(
             "the server runs as root in the container. Name an unprivileged account with USER in the Dockerfile",
@@ -92,16 +95,16 @@ def same_command(evidence: Evidence) -> Iterator[Finding]:
         assignments = " ".join(folder.missing_variables)
         yield Finding(
             f"{folder.dockerfile} does not set {', '.join(folder.missing_variables)}, so the container does not start "
-            f"the same variant as the local runtime. Set the variables in both: local.env in {folder.config_file} does "
-            "not apply to containers",
-            expected=f"ENV {assignments}, or docker_cmd that begins with env {assignments}",
+            f"the same variant as the local runtime. Set the variables in the Dockerfile, too: local.env in "
+            f"{folder.config_file} does not apply to containers",
+            expected=f"ENV {assignments}, or a docker_cmd that begins with env {assignments}",
             outcome=outcome,
         )
 
 
 @check("folder.3", CONDUCT_ONLY, _observed(lambda conduct: conduct.folder))
 def readme_written(evidence: Evidence) -> Iterator[Finding]:
-    """Require a complete README.md, without unfilled lines from the ``./tfb new`` template."""
+    """Require a complete README.md, without placeholder lines from ``./tfb new``."""
     _, outcome = _facts(evidence)
     if defect := _folder(evidence).readme_defect:
         yield Finding(defect, outcome=outcome)
@@ -114,8 +117,8 @@ def maintainers_named(evidence: Evidence) -> Iterator[Finding]:
     folder = _folder(evidence)
     if not any(name.strip() for name in folder.maintainers):
         yield Finding(
-            f'"maintainers" in {folder.config_file} is empty. Add the name of a maintainer',
-            expected='the GitHub name of a person who maintains the folder: "maintainers": ["octocat"]',
+            f'"maintainers" in {folder.config_file} is empty. Add a maintainer',
+            expected='at least one GitHub user name: "maintainers": ["octocat"]',
             actual=str(list(folder.maintainers)),
             outcome=outcome,
         )

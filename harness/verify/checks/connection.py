@@ -1,4 +1,4 @@
-"""Checks of HTTP/1.1 behaviour: closing connections, pipelining, unusual but valid requests, and invalid requests."""
+"""Checks for HTTP/1.1 behaviour: closing connections, pipelining, unusual but valid requests, and invalid requests."""
 
 import itertools
 import secrets
@@ -17,7 +17,7 @@ from harness.verify.checks.evidence import Evidence, ProbeResult
 from harness.verify.wire import Connection, Response, WireError
 
 SERVER_ONLY = frozenset({WHOLE_SERVER})
-ILLEGAL_SECONDS = 3.0  # time limit for an error response to an invalid request, or for closing the connection
+ILLEGAL_SECONDS = 3.0  # time limit for rejecting an invalid request or closing the connection
 SEGMENT_PAUSE_SECONDS = 0.02  # usually long enough for the server to read a segment before the next arrives
 FIRST_PAUSE_SECONDS = 0.2  # pause after the first segment; long enough even on a busy machine
 UNKNOWN_PATH = "/tfb-no-such-path"
@@ -35,7 +35,7 @@ def _probed(name: str) -> Callable[[Evidence], bool]:
 
 @check("http.13", SERVER_ONLY, _probed("close"))
 def connection_close(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the server responds to a request with ``Connection: close``, and then closes the connection."""
+    """Require that the server responds to ``Connection: close`` and then closes the connection."""
     probe = evidence.probes["close"]
     if not probe.responses or not probe.closed:
         yield Finding(
@@ -46,7 +46,7 @@ def connection_close(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _same_response_check(rule: str, name: str, probe: str, reference: str, description: str) -> Check:
-    """Return a check that requires a probe's responses to match a reference probe's statuses and media types."""
+    """Return a check that compares a probe's statuses and media types with those of a reference probe."""
 
     def find(evidence: Evidence) -> Iterator[Finding]:
         return _compare_responses(evidence, probe, reference, description)
@@ -68,7 +68,7 @@ SAME_RESPONSE_CHECKS = (
 
 @check("http.17", SERVER_ONLY, _probed("names"))
 def header_names_any_case(evidence: Evidence) -> Iterator[Finding]:
-    """Require that header names and connection options are case-insensitive."""
+    """Require that the server ignores the case of header names and connection options."""
     probe = evidence.probes["names"]
     yield from _compare_responses(evidence, "names", "plain", "a request with header names in mixed case")
     if probe.responses and not probe.closed and evidence.probes["close"].closed:
@@ -122,19 +122,19 @@ def unsupported_method(evidence: Evidence) -> Iterator[Finding]:
 
 @check("http.23", SERVER_ONLY, _probed("oversized"))
 def oversized_header(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the server rejects a header of more than a megabyte, and then still responds."""
+    """Require that the server rejects a header of more than a megabyte, and then accepts new connections."""
     yield from _require_refusal(evidence.probes["oversized"], "a header of 1.25 MB", Outcome.WARN)
 
 
 @check("http.24", SERVER_ONLY, lambda evidence: any(name in evidence.probes for name in GARBAGE))
 def garbage(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the server rejects bytes that are not HTTP, and then still responds."""
+    """Require that the server rejects bytes that are not HTTP, and then accepts new connections."""
     for name in sorted(GARBAGE.keys() & evidence.probes.keys()):
         yield from _require_refusal(evidence.probes[name], name.removeprefix("garbage: "), Outcome.FAIL)
 
 
 def _compare_responses(evidence: Evidence, name: str, reference: str, description: str) -> Iterator[Finding]:
-    """Find the first response whose status (or media type, if the status is 200) differs from the reference."""
+    """Find the first response with a different status than the reference or, for status 200, another media type."""
     probe, plain = evidence.probes[name], evidence.probes[reference]
     if plain.error:
         return  # other checks report the failed reference request
@@ -150,7 +150,7 @@ def _compare_responses(evidence: Evidence, name: str, reference: str, descriptio
         if actual != expected:
             got, wanted = (f"{r.status} {r.get('content-type')}: {excerpt(r.body, 40)}" for r in pair)
             yield Finding(
-                f"wrong response {number} to {description}. Respond as if each request were sent alone",
+                f"response {number} to {description} is wrong. Respond as if each request were sent alone",
                 expected=wanted,
                 actual=got,
             )
@@ -210,7 +210,10 @@ class _ConnectionProber:
     timeout: float  # seconds
 
     def send(self, segments: Segments, methods: Sequence[str] = ("GET",), *, until_closed: bool = False) -> ProbeResult:
-        """Send segments on a new connection, pausing after each. Then read a response for each of ``methods``."""
+        """Send segments on a new connection, with a pause after each. Then read a response for each of ``methods``.
+
+        If ``until_closed`` is set, also observe whether the server then closes the connection.
+        """
         responses: list[Response] = []
         failure: WireError | None = None
         closed = None
@@ -240,7 +243,7 @@ class _ConnectionProber:
 
 
 def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str, ProbeResult]:
-    """Send all valid probes concurrently. Then send the invalid probes one by one, because they may harm the server.
+    """Send all valid probes concurrently. Then send invalid probes one by one, because they may crash the server.
 
     The responses to ``urls`` must differ, so that swapped responses are detected. The cheapest URL comes first.
     """
@@ -248,13 +251,13 @@ def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str,
     legal = _legal_probes(prober, urls)
     with ThreadPoolExecutor(len(legal)) as pool:
         results = dict(zip(legal, pool.map(lambda send: send(), legal.values()), strict=True))
-    # This header line exceeds the default limit of every server.
+    # Every server's default limit is lower than the length of this header line.
     oversized = build_request(urls[0], ("X-Padding", "x" * 1_250_000))
     impatient = _ConnectionProber(endpoint=endpoint, timeout=min(ILLEGAL_SECONDS, timeout))
     for name, data in {"oversized": oversized, **GARBAGE}.items():
         probe = impatient.send([(data, 0.0)])
         after = prober.send_separately(build_request(urls[0]))
-        # A server that sends a malformed response is still alive. Other checks report the response.
+        # A malformed response also shows that the server is alive. Other checks report the response.
         alive = bool(after.responses) or (after.failure is not None and after.failure.kind in ("grammar", "short"))
         results[name] = replace(probe, alive=alive)
     return results
@@ -262,7 +265,7 @@ def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str,
 
 def _legal_probes(prober: _ConnectionProber, urls: Sequence[str]) -> dict[str, Callable[[], ProbeResult]]:
     url = urls[0]
-    targets = [*urls, UNKNOWN_PATH]  # successive requests have different responses, so swapped responses are detected
+    targets = [*urls, UNKNOWN_PATH]  # consecutive requests have different responses, which reveals swapped responses
     pipeline = [build_request(targets[n % len(targets)]) for n in range(PIPELINE_DEPTH)]
     plain, half = pipeline[0], len(pipeline[1]) // 2
     cuts = [0, 2, len(plain) // 3, len(plain) // 2, len(plain) - 3, len(plain) - 1, len(plain)]
@@ -277,7 +280,7 @@ def _legal_probes(prober: _ConnectionProber, urls: Sequence[str]) -> dict[str, C
     def separately(*requests: bytes) -> Callable[[], ProbeResult]:
         return lambda: prober.send_separately(*requests)
 
-    # If a path ends in a number, the number may be a parameter, so the path may also be valid with a suffix.
+    # Skip paths that end in a digit. The number may be a parameter, so a suffix may be valid.
     path = url.partition("?")[0].rstrip("/")
     suffix = (
         {}

@@ -8,28 +8,28 @@ from harness.verify.checks.verification_client import Client, VerificationTask
 
 DELAY = frozenset({"delay"})
 TIMER_RESOLUTION_MILLISECONDS = 1.0
-# Permitted excess over the requested delay. This limit applies to the fastest of several responses, because a stalled
-# machine delays some responses but not all.
+# Tolerance for late responses. It applies to the fastest of several responses, because a stalled machine delays some
+# responses but not all.
 MAX_LATE_SECONDS = 0.25
 CONCURRENT_REQUESTS = 128
-NO_DELAY = QueryVariant(name="at once without delay", suffix="0")
+NO_DELAY = QueryVariant(name="concurrent, without delay", suffix="0")
 WITH_DELAY = QueryVariant(name="at once", suffix="200")
-SERIAL_SECONDS = CONCURRENT_REQUESTS * 0.2  # time that a server needs if it handles the delays sequentially
-# Concurrent requests with a delay may take this much longer than concurrent requests without a delay. A pool of 20
-# threads, the default of some frameworks, takes 1.4 s longer.
+SERIAL_SECONDS = CONCURRENT_REQUESTS * 0.2  # seconds that a server needs if it waits for one request at a time
+# Concurrent requests with a delay may take this much longer than the same number without. A pool of 20 threads, the
+# default of some frameworks, takes 1.4 s longer.
 MAX_EXTRA_SECONDS = 2.0
-TRIES = 3  # number of attempts if a response is late, because the machine may have stalled
+TRIES = 3  # attempts if a response is late, because the machine may have stalled
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Send the load's request. In a thorough verification, also vary the delay and send many requests at once."""
+    """Send the load's request. In a thorough verification, also vary the delay and send requests concurrently."""
     evidence.exchanges = task.load_client().send_in_order([QueryVariant(name="plain")] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
         return
     if not task.thorough:
         evidence.concurrent = task.load_client().send_concurrently([QueryVariant(name="plain")] * 40, 8)
         return
-    # A server that handles delays sequentially is slow but correct, so wait long enough for the last response.
+    # A server that handles delays sequentially still responds correctly, so wait long enough for the last response.
     client = task.variant_client(task.timeout + SERIAL_SECONDS)
     cases = parameter_variants(20, 1000, 2000) * 3
     evidence.exchanges += client.send_concurrently(cases, len(cases))
@@ -45,7 +45,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 def send_concurrent_delays(client: Client) -> list[Exchange]:
-    """Send many requests without a delay, then as many with a delay. The first requests also warm up the server."""
+    """Send concurrent requests without a delay, then the same number with one. The first also warm up the server."""
     cases = (NO_DELAY, WITH_DELAY)
     return [
         exchange
@@ -55,28 +55,28 @@ def send_concurrent_delays(client: Client) -> list[Exchange]:
 
 
 def elapsed_seconds(exchanges: Sequence[Exchange], case: QueryVariant) -> float:
-    """Return the seconds from the first request to the last response of a variant."""
+    """Return the seconds between the first request and the last response among a variant's exchanges."""
     selected = [exchange for exchange in exchanges if exchange.case == case]
     return max(e.received_at for e in selected) - min(e.sent_at for e in selected)
 
 
 def extra_seconds(exchanges: Sequence[Exchange]) -> float:
-    """Return how many seconds longer the requests with a delay took than the requests without a delay.
+    """Return how many seconds longer the requests with a delay took than those without.
 
-    If the delays overlap, the result is about a single delay. A busy machine slows both kinds of requests, so the
-    slowdown cancels in the difference.
+    If delays overlap, the difference is about one delay. A busy machine slows down both groups, so its effect cancels
+    out.
     """
     return elapsed_seconds(exchanges, WITH_DELAY) - elapsed_seconds(exchanges, NO_DELAY)
 
 
 def requested_seconds(exchange: Exchange) -> float:
-    """Return the requested delay in seconds, at most 1. Return 0 if the parameter is not an integer."""
+    """Return the requested delay in seconds, clamped to 0..1. Return 0 if the parameter is not an integer."""
     return clamp_parameter(exchange.target, 0, 1000) / 1000
 
 
 @exchange_check("delay.1", DELAY)
 def never_early(exchange: Exchange) -> Iterator[Finding]:
-    """Find responses that arrive before the end of the requested delay."""
+    """Find responses that arrive before the requested delay has elapsed."""
     due, elapsed_ms = requested_seconds(exchange) * 1000, (exchange.received_at - exchange.sent_at) * 1000
     if elapsed_ms < due - TIMER_RESOLUTION_MILLISECONDS:
         yield Finding(
@@ -87,7 +87,7 @@ def never_early(exchange: Exchange) -> Iterator[Finding]:
 
 
 def late_responses(evidence: Evidence) -> Iterator[tuple[float, Exchange]]:
-    """Yield the duration in seconds and the exchange for each target whose fastest response was late."""
+    """Yield (seconds, exchange) of each target's fastest response, if even this response was late."""
     fastest: dict[str, tuple[float, Exchange]] = {}
     for exchange in evidence.exchanges:
         if not exchange.ok or exchange.case in (NO_DELAY, WITH_DELAY):
@@ -114,7 +114,7 @@ def delay_clamped(evidence: Evidence) -> Iterator[Finding]:
 
 @check("delay.3", DELAY, lambda evidence: evidence.thorough and len(evidence.concurrent) >= 2 * CONCURRENT_REQUESTS)
 def delays_overlap(evidence: Evidence) -> Iterator[Finding]:
-    """Require that many concurrent requests with a delay take little longer than a single request."""
+    """Require that the delays of concurrent requests overlap instead of adding up."""
     if extra_seconds(evidence.concurrent) > MAX_EXTRA_SECONDS:
         delayed, undelayed = (elapsed_seconds(evidence.concurrent, case) for case in (WITH_DELAY, NO_DELAY))
         yield Finding(

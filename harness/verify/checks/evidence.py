@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 SEEDED_FORTUNES = 12
 HIGHEST_NUMBER = 10_000  # random numbers range from 1 to HIGHEST_NUMBER
-CHANCE_SIGMAS = 6.0  # standard deviations; the probability of a larger deviation by chance is below 1e-8
-# Maximum number of containers (arrays and objects), and maximum number of values, in a JSON response.
+CHANCE_SIGMAS = 6.0  # standard deviations; a deviation this large occurs by chance with a probability below 1e-8
+# Limits for a JSON response: containers (arrays and objects), and values.
 MAX_CONTAINERS, MAX_VALUES = 10_000, 100_000
-MAX_CODED_DOCUMENT_BYTES = 64 * 1024  # of a compressed JSON document; 50 items have 9 kB
-CLOCK_SLACK_SECONDS = 0.0005  # error of the measured offset between the generator's clock and tfb's clock
+MAX_CODED_DOCUMENT_BYTES = 64 * 1024  # limit for a JSON document after decompression; 50 items take 9 kB
+CLOCK_SLACK_SECONDS = 0.0005  # maximum error of the measured offset between the generator's clock and tfb's clock
 
-# Values that are not integers, although lenient parsers accept them: floats, other notations, other alphabets' digits,
-# and numbers with white space. "010" is not listed, because it means ten, although some parsers read it as octal.
+# Values that are not integers, but which lenient parsers accept: floats, other notations, non-ASCII digits, and numbers
+# with white space. "010" is an integer (ten) and therefore not in this list, although some parsers read it as octal.
 NOT_INTEGERS = ("5.0", "5e1", "0x10", "0b11", "5_0", "5f", "%205", "5%20", "5%0A", "%EF%BC%95")
 TECHEMPOWER_VARIANTS = frozenset({"empty", "foo", "0", "1", "2", "500"})
 
@@ -39,19 +39,19 @@ class QueryVariant:
 
     name: str
     suffix: str = ""
-    count: int | None = None  # expected number of rows; None if requests do not contain a number of rows
+    count: int | None = None  # expected number of rows; None if the request does not specify a number
     alternative_count: int | None = None  # also accepted, because the requirements are ambiguous
-    declared: PreparedRequest | None = None  # a service's declared request, sent instead of the URL
-    drawn: PreparedRequest | None = None  # a request that a plugin drew at random, which is sent instead of the URL
+    declared: PreparedRequest | None = None  # a service's declared request, which replaces the URL
+    drawn: PreparedRequest | None = None  # a request drawn at random by a plugin, which replaces the URL
 
     @property
     def method(self) -> str:
-        """Return the method of the request."""
+        """Return the request's HTTP method."""
         return self.drawn.method if self.drawn else "GET"
 
     @property
     def expected_status(self) -> int:
-        """Return the expected status."""
+        """Return the status code of a correct response."""
         return self.drawn.expect.status if self.drawn else 200
 
     @property
@@ -78,17 +78,17 @@ def parameter_variants(*numbers: int) -> list[QueryVariant]:
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A request that was sent with the load generator's headers, and the response."""
+    """A request and its response. The request's headers are those that the load generator sends."""
 
     case: QueryVariant
     target: str
-    sent_at: float  # epoch seconds at which the request was sent
+    sent_at: float  # epoch seconds
     received_at: float
     connection: int  # connection number; exchanges on the same connection are sequential
     response: Response | None
-    error: str | None = None  # reason why there is no response
+    error: str | None = None  # why there is no response
     error_kind: str | None = None  # ``WireError.kind``
-    unsolicited: bytes = b""  # bytes that were received after the response
+    unsolicited: bytes = b""  # bytes received after the response, without a request
     closed: bool = False  # whether the server closed the connection after the response
     reconnected: bool = False  # whether the server had closed the previous connection before this request
     requests_on_connection: int = 0  # number of requests before the server closed the connection; 0 if unknown
@@ -113,23 +113,26 @@ class Exchange:
 
     @property
     def content(self) -> bytes:
-        """Return the body without content codings. Raises ValueError if it cannot be decoded."""
+        """Return the body after decoding its content codings. Raises ValueError if decoding fails."""
         return decode_body(self.body, self.headers("content-encoding"))
 
     @cached_property
     def document(self) -> object:
-        """Return the parsed JSON body, or the ValueError that explains why it is invalid."""
+        """Return the parsed JSON body or, if the body is invalid, the ValueError that explains why."""
         try:
             content = self.content if self.case.accepts_coding else self.body
             if content is not self.body and len(content) > MAX_CODED_DOCUMENT_BYTES:
-                return ValueError(f"the decoded body has {len(content)} bytes, more than {MAX_CODED_DOCUMENT_BYTES}")
+                return ValueError(f"the decoded body has {len(content)} bytes; the limit is {MAX_CODED_DOCUMENT_BYTES}")
             return safe_read.parse_json(content, MAX_CONTAINERS, MAX_VALUES)
         except ValueError as error:
             return error
 
     @cached_property
     def row_objects(self) -> tuple[object, ...]:
-        """Return the elements of the JSON array, or the document itself if no array was requested; empty if invalid."""
+        """Return the elements of the JSON array. If the request asks for a single object, return only this object.
+
+        The result is empty if the document is invalid.
+        """
         if isinstance(self.document, list):
             return tuple(self.document)
         return () if isinstance(self.document, ValueError) or self.case.count is not None else (self.document,)
@@ -147,15 +150,15 @@ def clamp_parameter(target: str, least: int, most: int) -> int:
 
 
 def parse_row(item: object) -> tuple[int, int] | None:
-    """Return the id and the randomNumber of a row object, or None if they cannot be determined.
+    """Return (id, randomNumber) of a row object, or None if a value is missing, ambiguous or out of range.
 
     Like TechEmpower's verification, accept keys in any case and numbers as strings, so that these rows are still
-    compared with the table. The ``rows-exact`` check reports the wrong form.
+    compared with the table. The ``rows-exact`` check reports such rows.
     """
     if not isinstance(item, dict):
         return None
     identifier, number = item.get("id"), item.get("randomNumber")
-    # Nearly all rows have the exact form and skip this block.
+    # Fast path: nearly all rows have the exact form and skip this block.
     if len(item) != 2 or type(identifier) is not int or type(number) is not int:
         lowercased = {str(key).lower(): value for key, value in item.items()}
         if len(lowercased) != len(item):
@@ -176,7 +179,7 @@ def _parse_integer(value: object) -> int | None:
 
 
 RandomNumbers = Mapping[int, int]  # id -> randomNumber
-# Contents of the tables "world" and "World" at a point in time. An implementation uses only one table.
+# Contents of the tables "world" and "World" at a point in time. An implementation uses only one of them.
 WorldTables = Mapping[str, RandomNumbers]
 
 
@@ -196,7 +199,7 @@ class TableVersion(Generic[T]):
 def append_version(
     versions: list[TableVersion[T]], rows: Mapping[int, T], started_at: float, ended_at: float, slack: float = 0.0
 ) -> None:
-    """Append a version in which ``rows`` changed between two epoch times, measured to within ``slack`` seconds."""
+    """Append a version with changed ``rows``. The change took effect between two epoch times, to within ``slack``."""
     versions[-1] = replace(versions[-1], until=ended_at + slack)
     versions.append(TableVersion(rows={**versions[-1].rows, **rows}, since=min(started_at, ended_at) - slack))
 
@@ -205,7 +208,7 @@ TableHistory = Mapping[str, Sequence[TableVersion[int]]]  # versions of the tabl
 
 
 class TableSnapshot(NamedTuple):
-    """The contents of the world tables at some time from ``since`` to ``until``; by default, before all requests."""
+    """The world tables at some time between ``since`` and ``until``. By default, the time precedes all requests."""
 
     world: WorldTables
     since: float = -math.inf  # epoch seconds
@@ -214,10 +217,10 @@ class TableSnapshot(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeResult:
-    """The responses to an unusual request, or to a sequence of requests."""
+    """The responses to a probe, which sends one or more unusual requests."""
 
     responses: tuple[Response, ...] = ()
-    failure: WireError | None = None  # reason why there are fewer responses than requests
+    failure: WireError | None = None  # why there are fewer responses than requests
     closed: bool | None = None  # whether the server closed the connection afterwards; None if not observed
     alive: bool = True  # whether the server responded on a new connection afterwards
 
@@ -228,7 +231,7 @@ class ProbeResult:
 
     @property
     def error(self) -> str | None:
-        """Return the message of the failure."""
+        """Return the failure's message, or None if there was no failure."""
         return str(self.failure) if self.failure else None
 
 
@@ -238,25 +241,26 @@ class ExpectedWork:
 
     reads: int = 0  # rows read from world
     writes: int = 0  # rows written to world
-    pages: int = 0  # fortunes pages; each needs all rows of the fortune table
+    pages: int = 0  # fortunes pages; each requires all rows of the fortune table
     updates: int = 0  # statements that write to world; a correct server executes at least one per request
 
     def __add__(self, other: "ExpectedWork") -> "ExpectedWork":
         return ExpectedWork(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
 
     def __sub__(self, other: "ExpectedWork") -> "ExpectedWork":
-        """Subtract field by field. A negative difference becomes zero."""
+        """Subtract field by field. Negative differences become zero."""
         return ExpectedWork(**{f.name: max(0, getattr(self, f.name) - getattr(other, f.name)) for f in fields(self)})
 
     @classmethod
     def for_responses(cls, test_type: TestType, rows_each: int, responses: int) -> "ExpectedWork":
-        """Return the work for successful responses with ``rows_each`` rows each."""
+        """Return the minimum work for successful responses with ``rows_each`` rows each."""
         if not test_type.counts_statements:
             return cls()
         if test_type.response_shape == "page":
             return cls(pages=responses)
         rows = responses * rows_each
-        # A row that a request draws twice needs a single write. A row needs no write if the number does not change.
+        # If a request draws a row twice, a single write suffices. If the new number equals the old number, no write is
+        # needed.
         spared = rows * ((rows_each - 1) / 2 + 1) / HIGHEST_ID
         least = max(0, math.floor(rows - spared - CHANCE_SIGMAS * math.sqrt(spared) - CHANCE_SIGMAS))
         if not test_type.writes_database:
@@ -265,13 +269,13 @@ class ExpectedWork:
 
     @classmethod
     def for_exchanges(cls, test_type: TestType, exchanges: Sequence[Exchange]) -> "ExpectedWork":
-        """Return the work for a verification's successful exchanges."""
+        """Return the minimum work for the successful exchanges of a verification."""
         responses = Counter(exchange.case.count or 1 for exchange in exchanges if exchange.ok)
         return sum((cls.for_responses(test_type, rows, number) for rows, number in responses.items()), cls())
 
     @classmethod
     def in_open_transactions(cls, texts: Sequence[str], rows: int) -> "ExpectedWork":
-        """Return the work of statements in open transactions, which PostgreSQL has not counted yet."""
+        """Return the uncounted work of open transactions. ``rows`` is the number of rows that each write changes."""
         on_world = [statement for text in texts if (statement := NormalisedStatement(text=text)).names_table("world")]
         writes = sum(statement.writes for statement in on_world)
         pages = sum(NormalisedStatement(text=text).names_table("fortune") for text in texts)
@@ -280,9 +284,9 @@ class ExpectedWork:
 
 @dataclass(frozen=True, kw_only=True)
 class DatabaseActivity:
-    """A server process's activity in the database, according to PostgreSQL's statistics."""
+    """A server process's database activity, according to PostgreSQL's statistics."""
 
-    fetched: int | None  # rows of the world tables that were fetched by index; None if unknown
+    fetched: int | None  # rows of the world tables fetched through an index; None if unknown
     updated: int | None
     deadlocks: int | None
     left_behind: tuple[tuple[str, str, str], ...]  # other changed objects: (name, definition before, definition after)
@@ -290,11 +294,11 @@ class DatabaseActivity:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """The random share of responses that the load generator records, and limits on the recording."""
+    """Instructions for the load generator to record a random sample of the responses."""
 
-    share: float  # 0..1; the generator lowers the share for the whole load if a limit would be exceeded
+    share: float  # probability of recording a response; lowered for the whole load if a limit would be exceeded
     max_responses: int
-    max_bytes: int  # maximum total size of headers and bodies
+    max_bytes: int  # limit for the total size of the recorded headers and bodies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,7 +309,7 @@ class RequestCounts:
     received: int
     successes: int  # responses with a 2xx status
     failed: int  # responses with other statuses
-    unsolicited: int  # responses without a corresponding request
+    unsolicited: int  # responses that no request asked for
     unsolicited_bytes: int  # bytes outside any response, and bytes of unsolicited responses
     unfinished: int  # requests in progress when the generator stopped; 0 if it waited for the full timeout
     hung_connections: int
@@ -325,9 +329,9 @@ class FolderFacts:
     config_file: str  # name of the configuration file, for messages
     dockerfile: str
     dockerfile_defects: tuple[str, ...]
-    image_command: tuple[str, ...]  # command of the image; empty if the image inherits the base image's command
+    image_command: tuple[str, ...]  # the image's command; empty if inherited from the base image
     same_command: bool  # whether the image and the local runtime start the same program with the same arguments
-    local_command: tuple[str, ...]  # command that the local runtime starts
+    local_command: tuple[str, ...]  # the local runtime's command
     missing_variables: tuple[str, ...] = ()  # NAME=value pairs of local.env that the image does not set
     readme_defect: str | None
     maintainers: tuple[str, ...]
@@ -343,7 +347,7 @@ class ConductFacts:
     stop_seconds: float | None = None  # seconds until the server stopped; None if it did not stop
     root_processes: tuple[str, ...] | None = None  # names of processes that run as root; None if not in a container
     folder: FolderFacts | None = None
-    strict: bool = False  # whether violations of rules for pull requests are failures instead of warnings
+    strict: bool = False  # whether violations of the rules for pull requests fail instead of warning
 
 
 @dataclass(kw_only=True)
@@ -358,8 +362,8 @@ class Evidence:
     # Exchanges on several connections at the same time; their SQL statements are counted.
     concurrent: list[Exchange] = field(default_factory=list)
     declared_exchanges: Sequence[Exchange] = ()  # exchanges of requests that declare their expected response
-    history: TableHistory | None = None  # versions of tables that the test type only reads
-    cached_rows: Collection[tuple[int, int]] = ()  # (id, number) pairs that a cache may still contain
+    history: TableHistory | None = None  # table versions, if the test type only reads tables
+    cached_rows: Collection[tuple[int, int]] = ()  # (id, number) pairs that the server's cache may still contain
     # Snapshots of written tables before, during and after the requests.
     snapshots: list[TableSnapshot] = field(default_factory=list)
     complete: bool = True  # whether ``concurrent`` contains all requests instead of a sample
@@ -367,16 +371,16 @@ class Evidence:
     # Result of ``values.count_age_pairs``; empty unless the exchanges are a sample.
     age_pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)
     statements: Sequence[NormalisedStatement] | None = None  # statements with exact counts; None if not counted
-    # For each update request: pages that the SELECTs touched, and the returned rows' two page counts (``moved_rows``).
+    # For each update request: how many pages its SELECTs touched, and the two page counts of its rows (``moved_rows``).
     pages_read: list[tuple[int, int, int]] = field(default_factory=list)
-    uncounted_reason: str | None = None  # reason why statements could not be counted
+    uncounted_reason: str | None = None  # why statements could not be counted
     all_statements: Sequence[str] = ()  # texts of all distinct statements since the server started
     fortunes: Sequence[TableVersion[str]] = ()
     probes: dict[str, ProbeResult] = field(default_factory=dict)
-    database_activity: DatabaseActivity | None = None  # activity from the start to the end of the server process
+    database_activity: DatabaseActivity | None = None  # activity between the start and the end of the server process
     expected_work: ExpectedWork = ExpectedWork()
     request_counts: RequestCounts | None = None
-    extension: object = None  # observations for a plugin's checks
+    extension: object = None  # a plugin's observations, for its own checks
     upstream: UpstreamStats | None = None  # requests that the upstream service received
     conduct: ConductFacts | None = None
 

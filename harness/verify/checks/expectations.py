@@ -1,4 +1,4 @@
-"""Checks of a service's responses. Each response is compared with the declared expectation of its request."""
+"""Checks that compare a service's responses with the expectations declared for its requests."""
 
 import itertools
 import time
@@ -23,19 +23,19 @@ from harness.verify.checks.verification_client import (
     VerificationTask,
 )
 
-# Number of times that a thorough (True) or brief (False) verification sends each declared request.
+# How often a thorough (True) or brief (False) verification sends each declared request.
 SEQUENTIAL_REQUESTS = {True: 40, False: 3}
 CONCURRENT_REQUESTS = {True: 160, False: 8}
 FIRST_ATTEMPTS = 3  # attempts for a route's first request, because initialising the route may exceed the time limit
 RULE = "declared.1"
-# Maximum number of containers (arrays and objects), and maximum number of values, in a JSON response.
+# Limits for a JSON response: containers (arrays and objects), and values.
 MAX_CONTAINERS, MAX_VALUES = 600_000, 6_000_000
 
 ExpectationCheck = Callable[[Expect, Exchange], Iterator[Finding]]
 
 
 def declared_variant(declared: PreparedRequest) -> QueryVariant:
-    """Return the variant that sends a declared request of a service."""
+    """Return a variant that sends a service's declared request."""
     return QueryVariant(name=declared.request, declared=declared)
 
 
@@ -60,7 +60,7 @@ def _send(client: Client, variants: Sequence[QueryVariant], evidence: Evidence) 
     limits = (SEQUENTIAL_REQUESTS[evidence.thorough], CONCURRENT_REQUESTS[evidence.thorough])
     sequential, concurrent = (min(limit, affordable) for limit in limits)
     cases = list(itertools.islice(itertools.cycle(variants), 1, sequential + concurrent))
-    deadline = time.monotonic() + 3.0  # limit the total time; a slow service therefore receives fewer requests
+    deadline = time.monotonic() + 3.0  # limits the total time, so a slow service receives fewer requests
     in_time = itertools.takewhile(lambda _: time.monotonic() < deadline, cases[:sequential])
     evidence.exchanges += client.send_in_order(in_time)
     if (left := deadline - time.monotonic()) > 0:
@@ -76,9 +76,10 @@ def _send(client: Client, variants: Sequence[QueryVariant], evidence: Evidence) 
 
 
 def expectation_check(function: ExpectationCheck) -> Check:
-    """Turn a function that compares an exchange with an expectation into a check. Its messages start with the request.
+    """Turn a function that compares an exchange with an expectation into a check.
 
-    The function raises ValueError if the body cannot be decoded or parsed.
+    Each message starts with the name of the request. If the function raises ValueError, because it cannot decode or
+    parse the body, the check reports the error.
     """
 
     def find(evidence: Evidence) -> Iterator[Finding]:
@@ -104,7 +105,7 @@ def _declared(evidence: Evidence) -> Iterator[tuple[PreparedRequest, Exchange]]:
 
 @expectation_check
 def declared_answer(_: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Require a complete HTTP message for every request."""
+    """Require a complete and valid HTTP message in response to every request."""
     if exchange.response is None and exchange.error_kind != "silent":
         yield Finding(f"no complete response: {exchange.error}", expected="a complete response", actual=exchange.error)
     elif exchange.unsolicited:
@@ -126,7 +127,7 @@ def declared_time(_: Expect, exchange: Exchange) -> Iterator[Finding]:
 
 @expectation_check
 def declared_status(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Require the expected status."""
+    """Require the declared status."""
     response = exchange.response
     if response and response.status != expect.status:
         yield Finding(
@@ -138,7 +139,7 @@ def declared_status(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
 
 @expectation_check
 def declared_content_type(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Require the expected media type with the expected parameters."""
+    """Require the declared media type with the declared parameters."""
     if expect.content_type is None or not _has_expected_status(expect, exchange):
         return
     values = exchange.headers("content-type")
@@ -155,7 +156,7 @@ def declared_content_type(expect: Expect, exchange: Exchange) -> Iterator[Findin
 
 @expectation_check
 def declared_body(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Require the declared size and the declared body, if the request declares them."""
+    """Require the declared body and a size in the declared range, if the request declares them."""
     if not _has_expected_status(expect, exchange):
         return
     size = len(exchange.body)
@@ -175,7 +176,7 @@ def declared_body(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
 
 @expectation_check
 def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
-    """Require JSON that matches the schema and contains the expected members."""
+    """Require JSON that matches the declared schema and contains the declared members."""
     if (expect.subset is None and expect.json_schema is None) or not _has_expected_status(expect, exchange):
         return
     body = exchange.content
@@ -193,12 +194,12 @@ def declared_json(expect: Expect, exchange: Exchange) -> Iterator[Finding]:
 
 
 def _has_expected_status(expect: Expect, exchange: Exchange) -> bool:
-    """Return whether a response has the expected status. The ``declared-status`` check reports other statuses."""
+    """Return whether a response has the declared status. The ``declared-status`` check reports other statuses."""
     return exchange.response is not None and exchange.response.status == expect.status
 
 
 def _differences(expected: JsonValue, actual: object, path: str) -> Iterator[tuple[str, JsonValue, str]]:
-    """Yield the JSON path, expected value and actual value of each difference between a document and an expectation."""
+    """Yield (JSON path, expected value, actual value) of each difference. Additional members are ignored."""
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key, value in expected.items():
             if key not in actual:

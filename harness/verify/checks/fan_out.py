@@ -33,7 +33,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 def wait_until_idle(upstream: Upstream, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Wait until the server stops making upstream calls for disconnected clients, or until the time limit expires."""
+    """Wait until the server stops calling the upstream service for disconnected clients, or until a time limit."""
     before = upstream.stats().calls
     for _ in range(MAX_POLLS):
         sleep(IDLE_SECONDS)
@@ -58,7 +58,7 @@ def calls_and_sum(exchange: Exchange) -> Iterator[Finding]:
     # The ``json-valid`` check reports invalid documents.
     if not isinstance(exchange.document, ValueError) and parse_calls_and_sum(exchange) is None:
         yield Finding(
-            "the body is not the JSON object that the fan-out test expects. Return both keys with integers",
+            "the body is not the JSON object that the fan-out test expects. Return both keys with integer values",
             expected='{"calls":…,"sum":…}',
             actual=excerpt(exchange.body),
         )
@@ -94,13 +94,13 @@ def upstream_called(evidence: Evidence) -> Iterator[Finding]:
             )
     calls, total = sum(calls for calls, _ in reported), sum(total for _, total in reported)
     expected, is_wrong = f"{calls} calls with the sum {total}", (calls, total) != (upstream.calls, upstream.sum)
-    # In a load, all requests ask for the same number of calls, so any response in the sample shows the number.
+    # All requests of a load ask for the same number of calls, which any sampled response reports.
     if not evidence.complete and evidence.request_counts and reported:
         calls = evidence.request_counts.successes * reported[0][0]
         expected, is_wrong = f"at least {calls} calls", upstream.calls < calls
     if is_wrong:
         yield Finding(
-            "the upstream did not receive the calls that the responses report. Make every call for the current request",
+            "the upstream did not receive the calls that the responses report. Make new calls for each request",
             expected,
             f"{upstream.calls} calls with the sum {upstream.sum}",
         )

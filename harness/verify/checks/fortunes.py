@@ -1,4 +1,4 @@
-"""Checks of the fortune page as browsers parse it: sorted rows, escaped messages, and nothing else."""
+"""Checks for the fortunes page, parsed as in a browser: sorted rows, escaped messages, and nothing else."""
 
 import re
 import unicodedata
@@ -107,7 +107,7 @@ def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
         )
 
 
-@lru_cache(maxsize=64)  # a load returns thousands of identical pages until a fortune changes
+@lru_cache(maxsize=64)  # during a load, thousands of pages are identical until a fortune changes
 def parse_page(body: bytes) -> Page:
     """Parse a page as an HTML5 browser does. Treat an oversized page as empty."""
     if _is_oversized(body):
@@ -136,7 +136,7 @@ def _is_oversized(body: bytes) -> bool:
 
 
 def _cell_text(cell: LexborNode, expected_tag: str) -> str:
-    """Return the text of a cell, or the HTML if the cell has the wrong tag."""
+    """Return a cell's text, or its HTML if it has the wrong tag."""
     return cell.text(deep=True) if cell.tag == expected_tag else cell.html or ""
 
 
@@ -153,7 +153,7 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
                 f"row {number} of the table is wrong. {advice}",
                 expected=" | ".join(expected),
                 actual=excerpt(" | ".join(actual)),
-                # TechEmpower's rules do not specify a collation, and its fortunes sort the same way in all locales.
+                # TechEmpower specifies no collation, and its fortunes have the same order in all locales.
                 accepted=unsorted and actual_rows[1:] == sorted(actual_rows[1:], key=_alphabetical_key),
             )
             return

@@ -1,4 +1,4 @@
-"""Checks of responses for all test types: status, framing, dates, content type, and no compression."""
+"""Checks for all test types' responses: status, framing, dates, content type, and no compression."""
 
 import re
 from collections.abc import Iterator
@@ -10,20 +10,20 @@ from harness.records.verification_record import WHOLE_SERVER, Outcome
 from harness.verify.checks import ALL_TYPES, Finding, all_types_and_server, check, excerpt, exchange_check
 from harness.verify.checks.evidence import Evidence, Exchange
 
-# A correct Date header may be 2 s old: its resolution is a second, and servers may update it only once per second.
-# The limits add 1 s for late timers and, under load, 5 s for a busy machine.
+# A correct Date header may be 2 s old: it is truncated to a second, and servers may update it only once per second. The
+# limits add 1 s for late timers and, under load, another 5 s for a busy machine.
 DATE_BEHIND_SECONDS = 3.0
 DATE_BEHIND_UNDER_LOAD_SECONDS = 8.0
 DATE_UNCHANGED_SECONDS = 4.0  # under load, Date must change within this time
 
 _PARAMETER = re.compile(r"""[ \t]*;[ \t]*([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([\w!#$%&'*+.^`|~-]+))""")
-# Possessive quantifiers guarantee linear time.
+# Possessive quantifiers prevent backtracking, so matching takes linear time.
 _CONTENT_TYPE = re.compile(rf"([^;]*+)((?:{_PARAMETER.pattern})*+)[ \t;]*")
 
 
 @exchange_check("http.1", all_types_and_server, only_ok=False)
 def answered(exchange: Exchange) -> Iterator[Finding]:
-    """Require a readable response to every request within the time limit."""
+    """Require a valid response to every request within the time limit."""
     if exchange.response is None and exchange.error_kind != "short":  # length-exact reports short responses
         yield Finding(
             f"no response: {exchange.error}",
@@ -59,7 +59,7 @@ def length_exact(exchange: Exchange) -> Iterator[Finding]:
         yield Finding(f"{exchange.error}", expected="as many bytes as declared")
     elif exchange.response is not None and exchange.response.framing == "close":
         yield Finding(
-            "only the end of the connection marks the end of the body. Declare the length of the body",
+            "the body ends only when the connection closes. Declare the length of the body",
             expected="Content-Length or Transfer-Encoding: chunked",
         )
     elif exchange.unsolicited:
@@ -76,8 +76,8 @@ def keep_alive(exchange: Exchange) -> Iterator[Finding]:
     closed = exchange.closed or exchange.reconnected
     if exchange.response is not None and closed and exchange.response.framing != "close":
         yield Finding(
-            "the server closed a keep-alive connection. Look for the server's limits on requests per connection and "
-            "on idle connections",
+            "the server closed a keep-alive connection. Check the server's limits on requests per connection and on "
+            "idle connections",
             expected="an open connection",
             actual=_describe_close(exchange),
         )
@@ -87,7 +87,7 @@ def keep_alive(exchange: Exchange) -> Iterator[Finding]:
 def server_header(exchange: Exchange) -> Iterator[Finding]:
     """Require a Server header."""
     if not exchange.header("server"):
-        yield Finding("there is no Server header. Add the header", expected="Server: a name", actual="none")
+        yield Finding("the response has no Server header. Add one", expected="Server: a name", actual="none")
 
 
 @exchange_check("http.7", all_types_and_server)
@@ -112,7 +112,8 @@ def date_now(evidence: Evidence) -> Iterator[Finding]:
         # The server may run on a different machine, with a clock that differs by up to a second.
         if date is not None and not exchange.sent_at - behind < date <= exchange.received_at + 1.0:
             yield Finding(
-                f"GET {exchange.target}: Date is off by {date - exchange.received_at:+.1f} s. Send the time in GMT",
+                f"GET {exchange.target}: Date is off by {date - exchange.received_at:+.1f} s. "
+                "Send the current time in GMT",
                 expected=formatdate(exchange.received_at, usegmt=True),
                 actual=exchange.header("date"),
             )
@@ -124,7 +125,7 @@ def date_now(evidence: Evidence) -> Iterator[Finding]:
     lambda e: e.under_load or (e.test_type == WHOLE_SERVER and e.thorough and bool(e.exchanges)),
 )
 def date_moves(evidence: Evidence) -> Iterator[Finding]:
-    """Require that Date advances over time."""
+    """Require that Date changes over time."""
     allowed = DATE_UNCHANGED_SECONDS if evidence.under_load else DATE_BEHIND_SECONDS
     times_by_date: dict[str, list[float]] = {}
     for exchange in evidence.ok_exchanges:
@@ -186,7 +187,7 @@ def no_state(exchange: Exchange) -> Iterator[Finding]:
 
 @lru_cache(maxsize=64)
 def parse_date(value: str) -> float | None:
-    """Return the epoch seconds of an IMF-fixdate, or None for other values."""
+    """Return the epoch seconds of an IMF-fixdate, or None for any other format."""
     try:
         seconds = parsedate_to_datetime(value).timestamp()
         return seconds if formatdate(seconds, usegmt=True) == value else None

@@ -1,8 +1,8 @@
 """Checks that ids and new numbers are drawn uniformly and independently.
 
-Each check tests the hypothesis that values are independent and uniform over 1..10000. The check rejects a correct
-server with a probability below ``FALSE_ALARM``. The tests are exact: they use binomial tails with a Bonferroni
-correction over the cells, and the distribution of the number of distinct values (occupancy).
+Each check tests the hypothesis that values are independent and uniform over 1..10000. A correct server fails a check
+with a probability below ``FALSE_ALARM``. The tests are exact: they use binomial tails, with a Bonferroni correction for
+the number of bins, and the distribution of the number of distinct values (occupancy).
 """
 
 import random
@@ -19,13 +19,13 @@ from harness.verify.checks.evidence import Evidence, Exchange
 from harness.verify.checks.statement_counts import HIGHEST_ID
 
 FALSE_ALARM = 1e-9
-CELLS = 20  # number of equally large cells into which a test divides 1..10000
+CELLS = 20  # number of equally wide bins into which a test divides 1..10000
 NEAR_DISTANCES = (20, 250, 2500)  # maximum distances between ids: neighbours, same page, same section of the table
-WINDOW_SIZES = (20, 40)  # numbers of consecutive ids among which the tests look for related ids
-MIN_VALUES = 300  # with fewer values, the tests have too little power
-# With fewer values, verdicts still report failures, but omit passes, which would prove little. With 490 ids, the checks
-# detect a server that never reads a tenth of the table: a tenth contains a whole cell, and 0.95^490 is below the limit.
-# With 655 ids, they detect a server that reads the table in sequence (by the occupancy distribution).
+WINDOW_SIZES = (20, 40)  # numbers of consecutive ids among which a test looks for related ids
+MIN_VALUES = 300  # with fewer values, the tests lack statistical power
+# With fewer values, verdicts report failures but omit passes, which would prove little. 490 ids reveal a server that
+# never reads a tenth of the table: a tenth contains a whole bin, and 0.95^490 is below the limit. 655 ids reveal a
+# server that reads the table in sequence (occupancy distribution).
 MIN_VALUES_FOR_PASS = 655
 ADVICE = "Draw each value uniformly and independently from 1..10000"
 
@@ -40,13 +40,16 @@ def _has_enough_for_pass(evidence: Evidence) -> bool:
 
 @check("random.1", ROW_TYPES, _has_enough_values, has_evidence=_has_enough_for_pass)
 def ids_uniform(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the ids of many requests are uniform over 1..10000."""
+    """Require that the ids of many requests are uniformly distributed over 1..10000."""
     yield from _find_uneven("ids", _ids(evidence))
 
 
 @check("random.2", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, has_evidence=_has_enough_for_pass)
 def ids_repeat_by_chance(evidence: Evidence) -> Iterator[Finding]:
-    """Require that ids repeat as often as random ids. Servers that use only some rows, or all rows in turn, fail."""
+    """Require that ids repeat as often as random ids do.
+
+    This check detects servers that use only some rows, or that use all rows in turn.
+    """
     ids = _ids(evidence)[:1500]  # limited, because the test takes quadratic time
     distinct = len(set(ids))
     distribution = occupancy_distribution(len(ids))
@@ -75,12 +78,15 @@ def ids_independent(evidence: Evidence) -> Iterator[Finding]:
 
 @check("random.4", frozenset({"update"}), _has_enough_values, has_evidence=_has_enough_for_pass)
 def numbers_uniform(evidence: Evidence) -> Iterator[Finding]:
-    """Require that new random numbers are uniform over 1..10000."""
+    """Require that new random numbers are uniformly distributed over 1..10000."""
     yield from _find_uneven("numbers", [number for exchange in _ordinary(evidence) for _, number in exchange.rows])
 
 
 def _ordinary(evidence: Evidence) -> list[Exchange]:
-    """Return the successful concurrent exchanges with at most 20 rows. For more rows, servers may avoid duplicates."""
+    """Return the successful concurrent exchanges with at most 20 rows.
+
+    Servers may avoid duplicates within a request, which would distort the statistics of larger requests.
+    """
     return [exchange for exchange in evidence.concurrent if exchange.ok and (exchange.case.count or 1) <= 20]
 
 
@@ -89,7 +95,7 @@ def _ids(evidence: Evidence) -> list[int]:
 
 
 def _find_uneven(description: str, values: Sequence[int]) -> Iterator[Finding]:
-    """Divide 1..10000 into 20 cells, by range and by remainder. Yield a finding for each implausible count."""
+    """Sort values into 20 bins, by range and by remainder. Yield a finding for each bin with an implausible count."""
     low, high = plausible_counts(len(values))
     width = HIGHEST_ID // CELLS
     by_range = Counter((value - 1) // width for value in values)
@@ -111,7 +117,7 @@ def _find_uneven(description: str, values: Sequence[int]) -> Iterator[Finding]:
 def _sequences(evidence: Evidence) -> tuple[list[list[int]], ...]:
     """Return each connection's ids in order, and the ids of all connections in chronological order.
 
-    Only the combined order reveals ids that come from a counter which all connections share.
+    If ids come from a counter that all connections share, only the combined order reveals the pattern.
     """
     exchanges = sorted(_ordinary(evidence), key=lambda e: e.sent_at)
     by_connection: dict[int, list[int]] = {}
@@ -123,8 +129,8 @@ def _sequences(evidence: Evidence) -> tuple[list[list[int]], ...]:
 def _find_related_ids(sequences: Sequence[Sequence[Sequence[int]]]) -> Iterator[Finding]:
     """Find ids that are derived from other ids: mirrored pairs, pairs at a constant distance, arithmetic sequences.
 
-    Many pairs of derived ids have the same sum or the same difference. ``equal_pairs_limit`` returns how many
-    such pairs are plausible among random ids.
+    Derived ids form many pairs with the same sum or the same difference. ``equal_pairs_limit`` returns how many such
+    pairs random ids may form.
     """
     windows = [
         (size, np.unique(ids[start : start + size]))
@@ -148,13 +154,13 @@ def _find_related_ids(sequences: Sequence[Sequence[Sequence[int]]]) -> Iterator[
 
 @lru_cache(maxsize=64)
 def equal_pairs_limit(size: int, name: str, windows: int) -> int:
-    """Return the largest plausible number of pairs with the same sum or difference among ``size`` distinct random ids.
+    """Return how many pairs of ``size`` distinct random ids may plausibly have the same sum or the same difference.
 
-    Pairs with the same sum are disjoint. Pairs with the same difference form chains, whose number is at most the number
-    of ways to choose the smaller ids, the larger ids and a bijection. Given all other ids, each pair has a given sum or
-    difference with a probability of at most 1 / (10,000 - size). The union bound over all sums, or differences, and
-    all sets of m pairs bounds the probability that m pairs agree. The limit is Bonferroni-corrected for both tests
-    of each window.
+    Whatever the other ids are, a pair has a given sum or difference with a probability of at most p = 1 / (10,000 -
+    size). By the union bound, m pairs agree with a probability of at most p^m * v * s. Here, v is the number of
+    possible sums (or differences), and s is the number of sets of m pairs. Pairs with the same sum are disjoint. Pairs
+    with the same difference may share an id. Their s is at most the number of ways to choose m smaller ids, m larger
+    ids and a bijection. The limit includes a Bonferroni correction for both tests (``name``) in all ``windows``.
     """
     for pairs in range(1, size):
         if name == "sum":
@@ -170,7 +176,7 @@ def equal_pairs_limit(size: int, name: str, windows: int) -> int:
 def _find_regular_steps(orders: Sequence[Sequence[Sequence[int]]]) -> Iterator[Finding]:
     """Test that differences between consecutive ids are uniform modulo the table's size."""
     for sequences in orders:
-        # Use each id in a single difference, because differences that share an id are dependent.
+        # Use each id in only one difference, because differences that share an id are dependent.
         steps = [(b - a) % HIGHEST_ID + 1 for ids in sequences for a, b in zip(ids[::2], ids[1::2], strict=False)]
         if len(steps) < MIN_VALUES:
             continue
@@ -187,7 +193,8 @@ def _find_regular_steps(orders: Sequence[Sequence[Sequence[int]]]) -> Iterator[F
 def _find_near_ids(evidence: Evidence) -> Iterator[Finding]:
     """Test that the ids of a request are no closer to each other than random ids.
 
-    Servers may sort ids, so the test pairs them at random. The pairs are independent, because no id is in two pairs.
+    Servers may sort ids, so the test pairs them at random. Each id is in at most one pair, so the pairs are
+    independent.
     """
     dice = random.Random(0)
     distances = []
@@ -212,7 +219,7 @@ def _find_near_ids(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
-    """Find pairs of requests with too many common ids. Two random requests for n rows share about n*n/10000 ids."""
+    """Find pairs of requests with too many common ids. By chance, two requests for n rows share about n*n/10000."""
     responses = [frozenset(i for i, _ in exchange.rows) for exchange in _ordinary(evidence)]
     responses = [ids for ids in responses if len(ids) > 1]
     pairs = len(responses) * (len(responses) - 1) / 2
@@ -240,8 +247,8 @@ def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
 
 
 def binomial_tails(successes: int, trials: int, probability: float) -> tuple[float, float]:
-    """Return P(X <= successes) and P(X >= successes) of the binomial distribution."""
-    # Import scipy only here, because the import is slow and commands such as --list do not need it.
+    """Return P(X <= successes) and P(X >= successes) for a binomially distributed X."""
+    # Import scipy here, because the import is slow and commands such as --list do not need it.
     from scipy.special import bdtr, bdtrc
 
     if successes > trials:
@@ -252,17 +259,18 @@ def binomial_tails(successes: int, trials: int, probability: float) -> tuple[flo
 
 @lru_cache(maxsize=64)
 def plausible_counts(total: int) -> tuple[int, int]:
-    """Return the minimum and the maximum number of values that a cell may contain, given ``total`` values."""
+    """Return the smallest and the largest plausible number of values in a bin, given ``total`` values."""
     from scipy.special import bdtr, bdtrc  # imported here, because the import is slow
 
-    limit, counts = FALSE_ALARM / (2 * 2 * CELLS), np.arange(total + 1)  # two tails and two partitions
+    # Corrected for two tails, two partitions, and all bins.
+    limit, counts = FALSE_ALARM / (2 * 2 * CELLS), np.arange(total + 1)
     low, high = bdtr(counts, total, 1 / CELLS) >= limit, bdtrc(counts, total, 1 / CELLS) <= limit
     return int(low.argmax()), int(high.argmax())
 
 
 @lru_cache(maxsize=16)
 def occupancy_distribution(draws: int) -> npt.NDArray[np.float64]:
-    """Return the probabilities that ``draws`` uniform draws from 10,000 have 0, 1, ..., ``draws`` distinct values."""
+    """Return the probabilities that ``draws`` uniform draws from 10,000 yield 0, 1, ..., ``draws`` distinct values."""
     probability = np.zeros(draws + 1)
     probability[0] = 1.0
     k = np.arange(draws + 1)

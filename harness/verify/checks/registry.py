@@ -29,10 +29,10 @@ from harness.verify.checks.verification_client import VerificationTask
 
 
 class LoadVerification(Protocol):
-    """A plugin's verification of loads, usually implemented as a module."""
+    """An interface for plugins that verify loads. Usually, a module implements it."""
 
     def observe_load(self, database: DatabaseAddress, /) -> AbstractContextManager[object]:
-        """Prepare the database, and observe it while the context is active."""
+        """Prepare the database. Return a context manager that observes the database during the load."""
 
     def gather_evidence(
         self,
@@ -41,15 +41,15 @@ class LoadVerification(Protocol):
         observations: Any,  # noqa: ANN401 - the value of ``observe_load``
         /,
     ) -> tuple[Evidence, int]:
-        """Return the evidence and the number of checked responses. Raises LoadError if the file's format is unknown."""
+        """Return the evidence and the number of checked responses. Raises LoadError for an unknown file format."""
 
 
 class TestTypeVerification(Protocol):
-    """A plugin's verification of a test type, usually implemented as a module."""
+    """An interface for plugins that verify a test type. Usually, a module implements it."""
 
     @property
     def check_modules(self) -> Sequence[object]:
-        """Return modules that define checks, as attributes of type ``Check``."""
+        """Return the modules that contain the plugin's checks. Checks are module attributes of type ``Check``."""
 
     @property
     def load(self) -> LoadVerification | None:
@@ -57,25 +57,25 @@ class TestTypeVerification(Protocol):
 
     @property
     def drawing(self) -> "RequestDrawing | None":
-        """Return how the plugin draws the requests of loads, or None if it does not draw requests."""
+        """Return the plugin's request generator, or None if the plugin does not generate requests."""
 
     def gather(self, task: VerificationTask, evidence: Evidence, /) -> None:
         """Send requests to the server and add the exchanges to the evidence."""
 
 
 class RequestDrawing(Protocol):
-    """A plugin's way to draw the requests of a load, which is usually a module."""
+    """An interface for plugins that draw a load's requests at random. Usually, a module implements it."""
 
     def draw(self, server: Server, test_type: TestType, seed: int, /) -> Sequence[PreparedRequest]:
-        """Return the requests from which the load generator draws."""
+        """Return the random requests that the load generator may send."""
 
     def observe(self, server: Server, seed: int, /) -> AbstractContextManager[object]:
-        """Observe a load while the context is active. The checks find the value in ``Evidence.extension``."""
+        """Return a context manager that observes a load. Its value becomes ``Evidence.extension``."""
 
 
 VERIFICATIONS: Mapping[str, TestTypeVerification] = Extensions[TestTypeVerification]("verifications").load_all()
 
-# Verdicts list the checks module by module in this order, and within a module in the order of definition.
+# Verdicts list checks in the order of these modules and, within a module, in the order of definition.
 MODULES = (
     *(http, connection, bodies, delay, fan_out, values, randomness, statements, fortunes),
     *(module for extra in VERIFICATIONS.values() for module in extra.check_modules),
@@ -104,6 +104,6 @@ DRAWINGS = {name: extra.drawing for name, extra in VERIFICATIONS.items() if extr
 
 
 def draw_requests(server: Server, test_type: TestType, seed: int) -> Sequence[PreparedRequest]:
-    """Return the requests of a load: requests drawn by a plugin or declared by a service. Usually, there are none."""
+    """Return a load's requests if a plugin draws them or a service declares them. Otherwise, return no requests."""
     drawing = DRAWINGS.get(test_type.name)
     return drawing.draw(server, test_type, seed) if drawing else test_type.requests

@@ -1,7 +1,7 @@
 """Counts statements exactly, as the difference between two readings of pg_stat_statements.
 
-Counting is active during the whole run, because a server could otherwise detect when it is observed. Counting slows all
-implementations and trials equally. Regular expressions classify statements by the text that PostgreSQL recorded.
+PostgreSQL counts during the whole run, because a server could otherwise detect when it is observed. Counting slows down
+all implementations and trials equally. Regular expressions classify statements by the text that PostgreSQL recorded.
 """
 
 import re
@@ -85,12 +85,12 @@ class NormalisedStatement:
 
     @property
     def asks_for_counting(self) -> bool | None:
-        """Return whether the statement queries statement counting, or None if the text is inconclusive."""
+        """Return whether the statement inspects pg_stat_statements or its settings, or None if that is unclear."""
         return True if _NAMES_COUNTING.search(self.text) else None if _MAY_ASK_FOR_COUNTING.search(self.text) else False
 
     @property
     def writes(self) -> bool:
-        """Return whether the statement changes rows. SELECT … FOR UPDATE only locks them."""
+        """Return whether the statement changes rows. SELECT … FOR UPDATE only locks rows, so it does not count."""
         text = _PREPARES.sub("", strip_comments(self.text)).lstrip("( \t\r\n")
         verb = re.split("[^A-Za-z]", text, maxsplit=1)[0].lower()
         if verb == "copy":
@@ -99,7 +99,7 @@ class NormalisedStatement:
 
     @property
     def accepts_list(self) -> bool:
-        """Return whether a single call can select several ids. PostgreSQL 18 records a list as ``$1 /*, ... */``."""
+        """Return whether one call can select several ids. PostgreSQL 18 normalises a list to ``$1 /*, ... */``."""
         return "/*, ... */" in self.text or _LISTS.search(strip_comments(self.text)) is not None
 
     def returns_column(self, column: str) -> bool:
@@ -125,7 +125,7 @@ class StatementSnapshot:
 
     counted: Mapping[tuple[int, str], tuple[int, int, int]]
     deallocated: int  # number of times that PostgreSQL discarded counts because it had too many statements
-    # The last statement of each open transaction. PostgreSQL counts it when the transaction ends.
+    # The last statement of each open transaction. PostgreSQL counts such a statement when the transaction ends.
     open_statements: tuple[str, ...]
 
     def since(self, earlier: "StatementSnapshot") -> tuple[NormalisedStatement, ...] | None:
@@ -141,7 +141,7 @@ class StatementSnapshot:
 
 
 def find_counting_obstacle(admin: psycopg.Connection) -> str | None:
-    """Return why this database does not count all statements, or None if it does."""
+    """Return why this database does not count every statement, or None if it does."""
     try:
         admin.execute("SELECT 1 AS tfb_is_this_counted")
         query = "SELECT EXISTS (SELECT FROM pg_stat_statements WHERE query LIKE '%is_this_counted')"

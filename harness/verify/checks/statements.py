@@ -1,4 +1,4 @@
-"""Checks whether a server executed the queries that the responses require, using exact statement counts.
+"""Checks that a server executed the queries that its responses require, using exact statement counts.
 
 The statements belong to a load, or to the concurrent requests of a verification. The checks classify a statement by the
 table that it names, and by the number of rows and pages that it touches. An UPDATE of twenty rows counts as much as
@@ -14,21 +14,21 @@ from harness.verify.checks import LOAD, PAGE_TYPES, Finding, check, excerpt, typ
 from harness.verify.checks.evidence import SEEDED_FORTUNES, Evidence
 from harness.verify.checks.statement_counts import MAX_STATEMENTS, NormalisedStatement
 
-PAGES_PER_ROW = 3  # pages that a SELECT of a row touches: root and leaf of the index, and the row's page
-MIN_EQUAL_SHARE = 0.75  # minimum share of requests that must touch the same number of additional pages
-MIN_PAGE_COUNTS = 16  # with fewer requests, most numbers of additional pages may be equal by chance
-COUNTER_TOLERANCE = 0.01  # share of the rows that PostgreSQL may fail to count if a session crashes
+PAGES_PER_ROW = 3  # pages that a SELECT for one row touches: the index root, an index leaf, and the row's page
+MIN_EQUAL_SHARE = 0.75  # minimum share of requests whose SELECTs touch the same number of additional pages
+MIN_PAGE_COUNTS = 16  # with fewer requests, the numbers of additional pages may agree by chance
+COUNTER_TOLERANCE = 0.01  # tolerated share of uncounted rows, because PostgreSQL loses counts if a session crashes
 
 
 def counted_types(trait: Callable[[TestType], bool] = lambda _: True) -> Callable[[str], bool]:
-    """Return a predicate for LOAD, and for test types that have the trait and count statements."""
+    """Return a predicate that accepts LOAD, and test types with the trait whose statements are counted."""
     counted = types_where(lambda test_type: test_type.counts_statements and trait(test_type))
     return lambda name: name == LOAD or counted(name)
 
 
 @check("statements.1", counted_types(), lambda e: bool(e.all_statements) or (e.thorough and bool(e.concurrent)))
 def statements_counted(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the server's statements can be counted."""
+    """Warn if the server's statements could not be counted."""
     if evidence.statements is None:
         reason = evidence.uncounted_reason or "pg_stat_statements.max is too small"
         yield Finding(f"statements were not counted: {reason}", outcome=Outcome.WARN)
@@ -40,20 +40,23 @@ def statements_counted(evidence: Evidence) -> Iterator[Finding]:
     lambda e: (_has_counts(e) or _floods_counters(e)) and e.expected_work.reads + e.expected_work.pages > 0,
 )
 def rows_read(evidence: Evidence) -> Iterator[Finding]:
-    """Require that SELECTs read as many rows as were returned. After a process has exited, also check index fetches."""
+    """Require that SELECTs read as many rows as were returned.
+
+    After a process has exited, also require as many rows fetched through an index.
+    """
     expected = evidence.expected_work
     if _floods_counters(evidence):
         yield Finding(
-            "the server executes so many different statements that PostgreSQL discards counts. Use parameters",
-            expected="few different statements, with parameters",
+            "the server executes so many different statements that PostgreSQL discards counts. Use bind parameters",
+            expected="few different statements, with bind parameters",
             actual=f"{len(evidence.all_statements)} different statements",
         )
     activity = evidence.database_activity
     if activity and activity.fetched is not None and expected.reads:
         yield from _find_shortfall("read", activity.fetched, expected.reads, tolerance=COUNTER_TOLERANCE)
     if evidence.statements is not None:
-        # Only SELECTs of plain rows count, because a server must build and sort the response itself instead of leaving
-        # this work to the database.
+        # Only SELECTs of unprocessed rows count, because the server, not the database, must build and sort the
+        # response.
         selects = _selects(evidence, "world")
         plain = [s for s in selects if s.returns_column("randomnumber")]
         rows = sum(min(s.rows, s.pages // PAGES_PER_ROW) for s in plain)
@@ -81,7 +84,7 @@ def one_row_a_select(evidence: Evidence) -> Iterator[Finding]:
                 expected="one row for each SELECT",
                 actual=actual,
             )
-        elif select.accepts_list:  # a call that finds no row may hide a call that finds several
+        elif select.accepts_list:  # a call that finds no row may offset a call that finds several
             yield Finding(
                 "a SELECT takes a list of ids. Execute one SELECT for each id",
                 expected="one id for each SELECT",
@@ -110,13 +113,13 @@ def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
     lambda e: _has_counts(e) and e.expected_work.writes > 0,
 )
 def rows_written(evidence: Evidence) -> Iterator[Finding]:
-    """Require that each request writes the returned rows with at least one statement. Warn about additional rows."""
+    """Require that all returned rows are written, with at least one statement per request. Warn about other writes."""
     expected, activity = evidence.expected_work, evidence.database_activity
     if activity and activity.updated is not None:
         yield from _find_shortfall("written", activity.updated, expected.writes, tolerance=COUNTER_TOLERANCE)
     if evidence.statements is None:
         return
-    # A server writes to "world" or to "World", so consider the table with more written rows.
+    # A server writes either to "world" or to "World". Use the table with more written rows.
     writes = [s for s in evidence.statements if s.names_table("world") and s.writes]
     by_table = [[s for s in writes if s.names_quoted_table == quoted] for quoted in (False, True)]
     # A call that writes no row does not count as a request's statement.
@@ -130,7 +133,7 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
         )
     returned = sum(len(exchange.rows) for exchange in evidence.concurrent)
     if evidence.concurrent and rows > returned and all(e.ok and e.rows for e in evidence.concurrent):
-        # Only a warning, because rows of transactions that were rolled back and repeated are counted twice.
+        # Only warn, because rows are counted twice if a transaction was rolled back and repeated.
         yield Finding(
             "more rows were written than returned. Write each row once",
             expected=f"{returned} rows",
@@ -147,10 +150,11 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
 def returned_rows_read(evidence: Evidence) -> Iterator[Finding]:
     """Require that updates read the rows that they write.
 
-    The number of pages differs from row to row (``moved_rows``). In each request, the SELECTs of a correct server touch
-    the pages of the returned rows, plus a constant number of pages (the excess). The check allows for scans that end at
-    a row's current version (LIMIT 1), and for object mappers that read each row twice. If a server reads different
-    rows, or the same row repeatedly, no excess occurs in more than half of the requests.
+    ``moved_rows`` has spread old row versions over the table, so the number of pages to read varies from row to row. If
+    a server reads the returned rows, its SELECTs touch their pages, plus a nearly constant number of additional pages.
+    If it reads other rows, or one row repeatedly, this number varies: no value occurs in more than half of the
+    requests. The check allows for scans that end at a row's current version (LIMIT 1), and for object mappers that read
+    each row twice.
     """
     differences = [
         Counter(read - reads * pages[scan] for read, *pages in evidence.pages_read)
@@ -168,17 +172,17 @@ def returned_rows_read(evidence: Evidence) -> Iterator[Finding]:
 
 @check("statements.7", counted_types(), lambda e: bool(e.all_statements))
 def counting_unwatched(evidence: Evidence) -> Iterator[Finding]:
-    """Find queries about statement counting, because only a cheating server needs them.
+    """Find queries that ask whether statements are counted. Only a cheating server needs them.
 
-    Drivers query unrelated settings when they connect. Therefore, if the text does not name the setting or extension,
-    the check only warns, and ignores statements outside requests.
+    Drivers query other settings when they connect. If a query does not name the setting or extension, the check
+    therefore only warns, and only about queries during requests.
     """
     asked = [text for text in evidence.all_statements if NormalisedStatement(text=text).asks_for_counting]
     unclear = [s.text for s in evidence.statements or () if s.asks_for_counting is None]
     for text, outcome in [*((t, Outcome.FAIL) for t in asked), *((t, Outcome.WARN) for t in unclear)]:
         yield Finding(
             "the server queries the database's configuration while it serves requests. Remove this statement",
-            expected="statements of the test types only",
+            expected="only statements that the test types require",
             actual=excerpt(text, 120),
             outcome=outcome,
         )
@@ -189,14 +193,17 @@ def _has_counts(evidence: Evidence) -> bool:
 
 
 def _floods_counters(evidence: Evidence) -> bool:
-    """Return whether PostgreSQL lost counts because this server used more than half of the counters."""
+    """Return whether PostgreSQL lost counts because of this server, which used more than half of the counters."""
     return evidence.statements is None and len(evidence.all_statements) > MAX_STATEMENTS // 2
 
 
 def _find_shortfall(
     verb: str, actual: int, expected: int, unit: str = "rows", *, note: str = "", tolerance: float = 0.0
 ) -> Iterator[Finding]:
-    """Yield a finding if fewer rows were read (or written) than were returned. Append ``note`` to the actual number."""
+    """Yield a finding if fewer rows were read (or written) than returned. Append ``note`` to the actual number.
+
+    ``tolerance`` is the share of rows that may be missing.
+    """
     if actual < expected * (1 - tolerance):
         advice = "Query the database for every row" if verb == "read" else "Write every row before responding"
         yield Finding(

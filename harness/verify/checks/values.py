@@ -28,7 +28,7 @@ AGES = (0.02, 0.1, 0.5)
 # Rows that are at most this old (in seconds) are compared with rows that are at least OLDER times as old.
 YOUNG_AGES = (0.002, 0.005, 0.02)
 OLDER = 4
-BURST = 2.0  # safety factor: writes may be this many times as frequent as the sampled requests suggest
+BURST = 2.0  # safety factor: actual writes may be this many times more frequent than the sample suggests
 
 
 @check("rows.3", READING_TYPES, lambda evidence: evidence.history is not None)
@@ -51,7 +51,7 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
 def _wrong_rows(
     evidence: Evidence, versions: Sequence[TableVersion[int]]
 ) -> list[tuple[Exchange, int, int, list[int]]]:
-    """Return rows that were not in the table during the exchange, as (exchange, id, number, numbers in the table)."""
+    """Return the rows that the table did not contain during the exchange, as (exchange, id, number, stored numbers)."""
     wrong_rows = []
     for exchange in evidence.ok_exchanges:
         tables = [version.rows for version in versions if version.overlaps(exchange)]
@@ -67,7 +67,7 @@ def _wrong_rows(
 
 @dataclass(frozen=True)
 class _Write:
-    """A row's new number in a response, with the times of the request and the response in epoch seconds."""
+    """A new number that a response returned for a row, with the epoch seconds of the request and the response."""
 
     sent: float
     received: float
@@ -76,7 +76,7 @@ class _Write:
 
 @check("update.1", UPDATE, lambda evidence: bool(evidence.snapshots))
 def update_stored(evidence: Evidence) -> Iterator[Finding]:
-    """Require that each snapshot contains, for each row, the number from the last response before the snapshot."""
+    """Require that each snapshot contains, for every row, the number from the last response before the snapshot."""
     if not evidence.complete:
         yield from min((list(_find_lost(evidence, name)) for name in WORLD_TABLES), key=len)
         yield from _find_late(evidence.age_pairs)
@@ -103,8 +103,8 @@ def _find_outdated(
 ) -> Iterator[tuple[int, list[int], int | None]]:
     """Yield rows that have an outdated number in a snapshot, as (id, permitted numbers, actual number).
 
-    A number is outdated if a later request for the row was sent after the response with the number, and was answered
-    before the snapshot. ``slack`` is the clocks' uncertainty in seconds.
+    A number is outdated if a later update of the row began after this number was returned, and finished before the
+    snapshot. ``slack`` is the uncertainty of the clocks in seconds.
     """
     table = snapshot.world.get(name, {})
     for identifier, row_writes in writes.items():
@@ -123,15 +123,15 @@ def _find_outdated(
 @dataclass
 class _AgeClass:
     rows: int = 0
-    lost: int = 0  # rows whose number in the snapshot differs from the returned number
-    expected_lost: float = 0.0  # upper bound for the expected number of rows that other requests have overwritten
+    lost: int = 0  # rows with a different number in the snapshot than in the response
+    expected_lost: float = 0.0  # upper bound on the expected number of rows that other requests have overwritten
 
 
 def _find_lost(evidence: Evidence, name: str) -> Iterator[Finding]:
     """Yield a finding if a sample has more lost rows than other requests could have overwritten.
 
-    Other requests choose rows at random, so the number of overwritten rows varies no more than a binomial variable with
-    the same mean (Hoeffding 1956).
+    A row is lost if a snapshot contains a different number than the response. Other requests choose rows at random, so
+    the number of overwritten rows varies no more than a binomial variable with the same mean (Hoeffding 1956).
     """
     classes = {age: _AgeClass() for age in AGES}
     sent_at = sorted(e.sent_at for e in evidence.concurrent)
@@ -161,14 +161,15 @@ def _find_lost(evidence: Evidence, name: str) -> Iterator[Finding]:
 
 
 def count_age_pairs(evidence: Evidence) -> Counter[tuple[float, bool]]:
-    """Pair newer rows with older rows, and count the pairs in which exactly one row is missing from a snapshot.
+    """Pair newer rows with older rows, and count the pairs of which exactly one row is lost.
 
-    The response with the older row precedes the request for the newer row, so every write that can overwrite the newer
-    row can also overwrite the older row. If the server is correct, the newer row is therefore the missing row in at
-    most half of these pairs, however many rows other requests write.
+    A row is lost if a snapshot contains a different number than the response. In each pair, the older row's response
+    arrived before the request for the newer row was sent. Every write that can overwrite the newer row can therefore
+    also overwrite the older row. With a correct server, the lost row is the newer row in at most half of the counted
+    pairs. This limit holds for any number of writes by other requests.
 
     Returns:
-        The number of pairs by (maximum age of the newer row in seconds, whether the newer row is missing).
+        The number of pairs by (maximum age of the newer row in seconds, whether the newer row is lost).
     """
     counts: Counter[tuple[float, bool]] = Counter()
     by_time = sorted((e for e in evidence.concurrent if e.ok), key=lambda e: e.received_at)
@@ -185,12 +186,12 @@ def count_age_pairs(evidence: Evidence) -> Counter[tuple[float, bool]]:
 
 
 def _lost_rows(exchange: Exchange, table: RandomNumbers) -> list[bool]:
-    """Return, for each row of a response, whether the table contains a different number."""
+    """Return, for each row of a response, whether the row is lost: the table contains a different number."""
     return [table.get(identifier) not in numbers for identifier, numbers in _numbers_by_row([exchange]).items()]
 
 
 def _find_late(age_pairs: Mapping[tuple[float, bool], int]) -> Iterator[Finding]:
-    """Yield a finding if newer rows are lost more often than older rows, because the server writes after responding."""
+    """Yield a finding if newer rows are lost more often than older rows: the server writes after it has responded."""
     for max_age in YOUNG_AGES:
         young, older = age_pairs.get((max_age, True), 0), age_pairs.get((max_age, False), 0)
         if binomial_tails(young, young + older, 0.5)[1] < FALSE_ALARM:
@@ -221,11 +222,11 @@ def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
 
 @exchange_check("update.3", UPDATE)
 def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
-    """Find responses with different numbers for the same row, because the table can store only one number per row."""
+    """Find responses with different numbers for the same row, although the table can store only one of them."""
     for identifier, numbers in _numbers_by_row([exchange]).items():
         if len(set(numbers)) > 1:
             yield Finding(
-                f"row {identifier} has two numbers in one response. Draw different rows",
+                f"row {identifier} has two numbers in one response. Draw distinct rows",
                 expected="each row once, or with the same number",
                 actual=" and ".join(map(str, numbers)),
             )
@@ -233,7 +234,10 @@ def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
 
 @check("update.4", UPDATE, lambda evidence: bool(evidence.snapshots))
 def numbers_change(evidence: Evidence) -> Iterator[Finding]:
-    """Require that new numbers do not depend on the old numbers in the last snapshot before the request."""
+    """Require that new numbers are neither the old numbers nor the old numbers plus a constant.
+
+    The old numbers come from the last snapshot before the request.
+    """
     steps: Counter[int] = Counter()
     returned = 0
     for exchange in evidence.ok_exchanges:
@@ -254,7 +258,7 @@ def numbers_change(evidence: Evidence) -> Iterator[Finding]:
 
 @check("update.5", UPDATE, lambda evidence: bool(evidence.snapshots))
 def table_sound(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the table has 10,000 rows, each with a number in range."""
+    """Require that the table contains exactly the ids 1..10000, each with a number in range."""
     for name, table in evidence.snapshots[-1].world.items():
         if table.keys() != set(range(1, HIGHEST_ID + 1)):
             yield Finding(
@@ -271,7 +275,7 @@ def table_sound(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _numbers_by_row(exchanges: Iterable[Exchange]) -> dict[int, list[int]]:
-    """Return the numbers in successful responses by id, in order."""
+    """Return the numbers that successful responses contain for each id, in order."""
     numbers: dict[int, list[int]] = defaultdict(list)
     for exchange in exchanges:
         for identifier, number in exchange.rows if exchange.ok else ():

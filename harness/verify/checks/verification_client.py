@@ -18,14 +18,14 @@ from harness.verify.wire import Connection, Response, WireError
 # client receives hundreds of responses.
 MAX_RETAINED_BYTES = 16 << 20
 CONCURRENT_CONNECTIONS = 8  # number of connections for concurrent requests
-MAX_FAILURES = 3  # maximum number of requests without a response, per connection
-# Stop after this many responses if all have 5xx statuses, because more requests are unlikely to succeed.
+MAX_FAILURES = 3  # per connection, stop after this many requests without a response
+# Stop after this many responses if all of them have 5xx statuses, because more requests are unlikely to succeed.
 MAX_SERVER_ERRORS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationTask:
-    """Parameters of a function that gathers a test type's evidence; see ``registry.GATHERERS``."""
+    """The parameters of the functions in ``registry.GATHERERS``, which gather a test type's evidence."""
 
     server: Server
     test_type: TestType
@@ -39,13 +39,13 @@ class VerificationTask:
         return self.server.implementation.urls[self.test_type.name]
 
     def variant_client(self, timeout: float | None = None) -> "Client":
-        """Return a client that replaces the number at the end of the URL with query variants."""
+        """Return a client that replaces the number at the end of the URL with the suffix of a variant."""
         url = self.url.rstrip("0123456789")
         endpoint = endpoint_of(self.server, self.test_type)
         return Client(endpoint, self.test_type, url, self.timeout if timeout is None else timeout)
 
     def load_client(self) -> "Client":
-        """Return a client that sends the same request as a load."""
+        """Return a client that sends the same requests as a load."""
         endpoint = endpoint_of(self.server, self.test_type)
         return Client(endpoint, self.test_type, self.test_type.target(self.url), self.timeout)
 
@@ -77,7 +77,11 @@ class Client:
         return case.declared or case.drawn or PreparedRequest(target=target, headers=(("Accept", self._accept),))
 
     def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
-        """Send requests sequentially; reconnect if necessary. Stop if the server does not respond or sends only 5xx."""
+        """Send requests sequentially. Reconnect if necessary.
+
+        Stop early if the server does not respond, if it responds only with 5xx statuses, or if the memory limit is
+        reached.
+        """
         exchanges: list[Exchange] = []
         with ReconnectingConnection(self, connection) as line:
             for case in cases:
@@ -92,29 +96,32 @@ class Client:
         return exchanges
 
     def send_concurrently(self, cases: Sequence[QueryVariant], connections: int) -> list[Exchange]:
-        """Distribute the requests over several connections, which send them at the same time."""
+        """Distribute the requests over several connections, which send their requests at the same time."""
         with ThreadPoolExecutor(connections) as pool:
             parts = pool.map(lambda number: self.send_in_order(cases[number::connections], number), range(connections))
             return [exchange for part in parts for exchange in part]
 
     @property
     def is_full(self) -> bool:
-        """Return whether a service's responses have reached the memory limit, so the service gets no more requests."""
+        """Return whether a service's responses have reached the memory limit, so that it receives no more requests."""
         return self.is_service and self._retained_bytes >= MAX_RETAINED_BYTES
 
     def retain(self, response: Response) -> Response:
-        """Add a response's size to the total. Raises WireError if the total exceeds the limit, except for services."""
+        """Count a response towards the memory limit, and return the response.
+
+        Raises WireError above the limit, except for services.
+        """
         self._retained_bytes += response.size
         if self._retained_bytes > MAX_RETAINED_BYTES and not self.is_service:
             raise WireError(
                 "grammar",
-                f"the responses of a verification exceed {MAX_RETAINED_BYTES >> 20} MiB. Return smaller responses",
+                f"the responses exceed {MAX_RETAINED_BYTES >> 20} MiB in total. Return smaller responses",
             )
         return response
 
 
 class ReconnectingConnection:
-    """A client's keep-alive connection, which is reopened after the server has closed it."""
+    """A client's keep-alive connection. It reconnects after the server has closed the connection."""
 
     def __init__(self, client: Client, number: int = 0) -> None:
         self._client = client
@@ -131,8 +138,8 @@ class ReconnectingConnection:
     def send(self, case: QueryVariant) -> Exchange:
         """Send a request and return the exchange.
 
-        A server may close an idle connection just before the next request arrives. If this request is GET or HEAD, send
-        it again. Other requests are not repeated, because the server may have processed them.
+        A server may close an idle connection just before a request arrives. A GET or HEAD request is then sent again.
+        Other requests are not repeated, because the server may have processed them.
         """
         earlier_requests = self._requests
         reconnected = self._connection is not None and self._connection.wait_for_close(0)
@@ -159,7 +166,7 @@ class ReconnectingConnection:
         return exchange
 
     def _send_once(self, case: QueryVariant, request: PreparedRequest) -> Exchange:
-        """Send a request, and connect first if necessary. Close the connection if there is no response."""
+        """Send a request; connect first if necessary. Close the connection if there is no response."""
         client, sent_at = self._client, time.time()
         response: Response | None = None
         failure: WireError | None = None

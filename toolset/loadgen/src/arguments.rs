@@ -1,4 +1,4 @@
-//! The command line, and the plan of the load that it defines.
+//! The command line, and the load plan that it defines.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use crate::scenario::Scenario;
 use crate::schedule::ArrivalProcess;
 use crate::transport::{Address, H2, Peer};
 
-/// The protocol of a load.
+/// The protocol between the generator and the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Protocol {
     /// HTTP/1.1.
     Http1,
-    /// HTTP/2: selected by ALPN with an https URL, otherwise with prior knowledge.
+    /// HTTP/2, negotiated by ALPN if the URL is https, and with prior knowledge otherwise.
     Http2,
-    /// WebSocket: drawn messages, whose echoes are compared.
+    /// WebSocket: random messages, which the server must echo unchanged.
     Websocket,
 }
 
 impl Protocol {
-    /// Return the name on the command line.
+    /// Return the protocol's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Http1 => "http1",
@@ -40,45 +40,45 @@ impl Protocol {
 #[derive(Clone, Debug, Parser)]
 #[command(name = "loadgen", version)]
 pub struct Arguments {
-    /// URL to request with GET; with --requests or --scenario, the URL of the server without a path
+    /// URL to request with GET; with --requests or --scenario, the server's URL without a path
     #[arg(value_name = "URL")]
     pub url: String,
     /// Unix socket to connect to, instead of the URL's address
     #[arg(long, value_name = "PATH")]
     pub unix: Option<PathBuf>,
-    /// Protocol of the requests
+    /// Protocol to use
     #[arg(long, value_name = "NAME", default_value = "http1")]
     pub protocol: Protocol,
     /// Total number of connections
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub connections: usize,
-    /// Number of threads, among which connections and rate are divided
+    /// Number of threads; connections and rate are divided among them
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub threads: usize,
-    /// Closed loop: number of requests that each connection keeps in flight, sent in one batch. HTTP/2 and WebSocket:
+    /// HTTP/1.1, closed loop: number of pipelined requests per connection, sent as one batch. HTTP/2 and WebSocket:
     /// maximum number of streams or messages in flight per connection
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub depth: usize,
-    /// HTTP/2: bytes that the server may send on a stream before the generator extends its window
+    /// HTTP/2: flow-control window of each stream, in bytes
     #[arg(long, value_name = "BYTES", default_value = "1048576", value_parser = window)]
     pub window: u32,
-    /// Closed loop: number of responses after which a connection is closed and opened again
+    /// Closed loop: reopen a connection after this many responses
     #[arg(long, value_name = "N", value_parser = positive, conflicts_with_all = ["rate", "scenario"])]
     pub close_after: Option<usize>,
     /// TLS: offer only TLS 1.3 with `TLS_AES_128_GCM_SHA256` and X25519, and never resume a session
     #[arg(long)]
     pub tls_fixed: bool,
-    /// Length of the load; without it, the load lasts until SIGINT or `stop`
+    /// Duration of the load; by default, the load lasts until SIGINT or `stop`
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<u64>,
     /// Open loop: total number of requests per second
     #[arg(long, value_name = "R")]
     #[arg(value_parser = |text: &str| within(text, f64::MIN_POSITIVE, 1e8))]
     pub rate: Option<f64>,
-    /// Open loop: distribution of the arrivals
+    /// Open loop: distribution of the gaps between requests
     #[arg(long, value_name = "KIND", default_value = "poisson", requires = "rate")]
     pub arrivals: ArrivalProcess,
-    /// File with one JSON request per line; the generator draws requests from it at random
+    /// File with one request per line, as JSON; requests are drawn from it at random
     #[arg(long, value_name = "FILE")]
     pub requests: Option<PathBuf>,
     /// JSON file with use cases of dependent requests
@@ -87,12 +87,12 @@ pub struct Arguments {
     /// Seed for arrivals, drawn requests and sampled responses
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
-    /// Header of every request, in the given order; Host is appended if it is missing
+    /// Header to send with every request; headers keep their order, and Host is appended if it is missing
     #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header)]
     pub headers: Vec<(String, String)>,
     #[command(flatten)]
     pub answers: AnswerOptions,
-    /// Close a connection that has not responded for this long
+    /// Close a connection if a response takes longer than this
     #[arg(long, value_name = "SECONDS", default_value = "8", value_parser = seconds)]
     pub timeout: u64,
     /// Start without waiting for `go` on standard input
@@ -112,14 +112,13 @@ pub struct Arguments {
     pub spin: u64,
 }
 
-// The file for recorded responses, and the limits of recording. In a doc comment, clap would show this text as the
-// program's description.
+// Options for recording responses. This is not a doc comment, because clap would show it as the program's description.
 #[derive(Clone, Debug, Args)]
 pub struct AnswerOptions {
     /// File to which responses are written after the load, as JSON lines; a scenario writes one line per arrival
     #[arg(id = "answers", long = "answers", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Share of the responses to write, as a random sample of the whole load that depends only on the seed
+    /// Fraction of the responses to write; the sample is random over the whole load and depends only on the seed
     #[arg(
         id = "answers_share",
         long = "answers-share",
@@ -129,10 +128,10 @@ pub struct AnswerOptions {
     )]
     #[arg(value_parser = |text: &str| within(text, 0.0, 1.0))]
     pub share: f64,
-    /// Maximum number of written responses; the share is lowered if necessary
+    /// Maximum number of responses to write; the fraction is lowered if necessary
     #[arg(id = "answers_limit", long = "answers-limit", value_name = "N", default_value = "100000")]
     pub max_count: usize,
-    /// Maximum total size of the written heads and bodies, in bytes; the share is lowered if necessary
+    /// Maximum total size of the heads and bodies to write, in bytes; the fraction is lowered if necessary
     #[arg(id = "answers_bytes", long = "answers-bytes", value_name = "N", default_value = "268435456")]
     pub max_bytes: usize,
 }
@@ -147,7 +146,7 @@ pub struct Plan {
     /// Requests of a closed or open loop.
     pub requests: RequestTable,
     pub scenario: Option<Arc<Scenario>>,
-    /// The same requests in HTTP/2's form; empty with HTTP/1.1.
+    /// The same requests encoded for HTTP/2; empty for other protocols.
     pub encoded: Vec<EncodedRequest>,
 }
 
@@ -162,7 +161,7 @@ impl Plan {
         }
         let (http1, http2) = (arguments.protocol == Protocol::Http1, arguments.protocol == Protocol::Http2);
         if arguments.rate.is_some() && arguments.depth > 1 && http1 {
-            return Err("--depth: cannot be used with --rate and HTTP/1.1".into());
+            return Err("--depth: HTTP/1.1 is not pipelined with --rate; remove --depth or use --protocol http2".into());
         }
         if arguments.close_after.is_some() && !http1 {
             return Err("--close-after: needs HTTP/1.1".into());
@@ -171,7 +170,7 @@ impl Plan {
             return Err("--scenario: needs HTTP/1.1".into());
         }
         if (arguments.requests.is_some() || arguments.answers.file.is_some()) && !http1 && !http2 {
-            return Err("--protocol websocket: draws its own messages, and compares every echo".into());
+            return Err("--protocol websocket: all messages are random; remove --requests and --answers".into());
         }
         if arguments.timeout == 0 {
             return Err("--timeout: must be greater than 0".into());
@@ -216,7 +215,7 @@ impl Plan {
         self.arguments.protocol == Protocol::Http2
     }
 
-    /// Return whether connections need the server's consent before the first request.
+    /// Return whether the protocol has a handshake before the first request.
     pub fn opens_sessions(&self) -> bool {
         self.arguments.protocol != Protocol::Http1
     }
@@ -227,13 +226,13 @@ impl Plan {
     }
 }
 
-/// Read and parse the file of an option. An error names the option and the file.
+/// Read and parse an option's file. An error names the option and the file.
 fn read<T>(option: &str, path: &Path, parse: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
     text.and_then(|text| parse(&text)).map_err(|error| format!("{option} {}: {error}", path.display()))
 }
 
-/// Split a URL into a TLS flag, the authority and the request target.
+/// Split a URL into whether it uses TLS, the authority and the request target.
 fn split_url(url: &str) -> Result<(bool, &str, &str), String> {
     let tls = url.starts_with("https://");
     let rest = url.strip_prefix(if tls { "https://" } else { "http://" });
@@ -330,12 +329,12 @@ mod tests {
             ("--rate nan http://127.0.0.1/", "invalid value 'nan' for '--rate"),
             ("--rat 5 http://127.0.0.1/", "unexpected argument '--rat'"),
             ("--depth 0 http://127.0.0.1/", "expected an integer of 1 or more"),
-            ("--depth 2 --rate 5 http://127.0.0.1/", "cannot be used with --rate and HTTP/1.1"),
+            ("--depth 2 --rate 5 http://127.0.0.1/", "is not pipelined with --rate"),
             ("--window 0 http://127.0.0.1/", "expected 1 to 2147483647"),
             ("--protocol http3 http://127.0.0.1/", "invalid value 'http3' for '--protocol"),
             ("--protocol http2 --scenario /nowhere http://127.0.0.1/", "--scenario: needs HTTP/1.1"),
             ("--protocol http2 --close-after 5 http://127.0.0.1/", "--close-after: needs HTTP/1.1"),
-            ("--protocol websocket --answers a http://127.0.0.1/", "compares every echo"),
+            ("--protocol websocket --answers a http://127.0.0.1/", "remove --requests and --answers"),
             ("--threads 2 http://127.0.0.1/", "--connections 1: must be at least --threads 2"),
             ("ftp://127.0.0.1/", "ftp://127.0.0.1/: expected a URL that starts with http:// or https://"),
             ("--header nothing http://127.0.0.1/", "expected 'NAME: VALUE'"),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::scenario::Scenario;
 use crate::tally::Fault;
 
-/// Maximum number of bytes recorded of a response body.
+/// Maximum number of recorded bytes per response body.
 const BODY_LIMIT: usize = 64 * 1024;
 
 /// Result of a step.
@@ -13,7 +13,7 @@ const BODY_LIMIT: usize = 64 * 1024;
 pub enum Outcome {
     Response {
         status: u16,
-        /// Arrival of the last byte, in nanoseconds.
+        /// Time at which the last byte arrived, in nanoseconds.
         received: u64,
         /// The first `BODY_LIMIT` bytes.
         body: Vec<u8>,
@@ -26,10 +26,10 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Arrival {
     pub use_case: usize,        // index of the use case
-    pub came: u64,              // start of the arrival, in nanoseconds
-    pub step: usize,            // index of the due step
-    pub sent: bool,             // whether the due step has been sent
-    pub values: Vec<Value>,     // in the order of the use case's variables
+    pub came: u64,              // start time of the arrival, in nanoseconds
+    pub step: usize,            // index of the current step
+    pub sent: bool,             // whether the current step's request has been sent
+    pub values: Vec<Value>,     // values of the use case's variables, in the same order
     pub outcomes: Vec<Outcome>, // results of the steps so far, if responses are recorded
 }
 
@@ -39,7 +39,7 @@ impl Arrival {
         Self { use_case, came, step: 0, sent: false, values, outcomes: Vec::new() }
     }
 
-    /// Make the next step due.
+    /// Advance to the next step.
     pub fn next_step(&mut self) {
         self.step += 1;
         self.sent = false;
@@ -56,7 +56,7 @@ impl Arrival {
         self.outcomes.push(Outcome::Response { status, received, body });
     }
 
-    /// Return the arrival's line in the answers file. The status of a step without a response is null.
+    /// Return the arrival as JSON for the answers file. A step without a response has a null status.
     pub fn to_json(&self, scenario: &Scenario) -> Value {
         let use_case = &scenario.use_cases[self.use_case];
         let variables = use_case.variables.iter().zip(&self.values);

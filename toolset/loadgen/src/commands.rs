@@ -31,7 +31,7 @@ pub struct CommandListener {
 }
 
 impl CommandListener {
-    /// Start receiving SIGINT, SIGTERM, lines on standard input and signals of the eventfd `wake`.
+    /// Start listening for SIGINT, SIGTERM, lines on standard input, and the eventfd `wake`.
     pub fn new(wake: Arc<OwnedFd>) -> Result<Self, String> {
         let (signals, sender) = UnixStream::pair().map_err(|error| error.to_string())?;
         signals.set_nonblocking(true).map_err(|error| error.to_string())?;
@@ -42,7 +42,7 @@ impl CommandListener {
         Ok(Self { signals, wake, input: Vec::new(), input_open: true })
     }
 
-    /// Wait for a command or a worker event until the timeout, or indefinitely if it is `None`.
+    /// Wait for a command or a worker event; without a timeout, indefinitely. Return `None` if no command arrived.
     pub fn wait(&mut self, timeout_nanoseconds: Option<u64>) -> Result<Option<Command>, String> {
         if let Some(command) = self.next_line()? {
             return Ok(Some(command));

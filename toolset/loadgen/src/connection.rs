@@ -1,4 +1,4 @@
-//! A connection with outstanding requests and buffers.
+//! A connection to the server, with its outstanding requests and write buffer.
 
 use std::collections::VecDeque;
 
@@ -9,34 +9,34 @@ use crate::response::{CapturedResponse, Reader};
 use crate::transport::{Peer, Transport, is_transient};
 use crate::websocket::WebSocketSession;
 
-/// State of a connection.
+/// Life-cycle state of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConnectionState {
     #[default]
     Down,
-    Connecting, // during the handshake of TCP or TLS
-    Opening,    // until the server has agreed to the protocol
+    Connecting, // during the TCP or TLS handshake
+    Opening,    // during the HTTP/2 or WebSocket handshake
     Up,
 }
 
-/// State of the protocol on a connection.
+/// Protocol state of a connection.
 #[derive(Debug, Default)]
 pub enum Session {
     #[default]
-    Http1, // the connection's reader has the state
+    Http1, // the state is in `Connection::reader`
     Http2(Box<Http2Session>),
     WebSocket(Box<WebSocketSession>),
 }
 
-/// Key of a request whose response is not captured.
+/// Sampling key of a request whose response is not captured.
 pub const NOT_SAMPLED: u32 = u32::MAX;
 
 /// A request that has no response yet. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct PendingRequest {
-    pub intended: u64, // time at which the request was due
-    pub sent: u64,     // time of the write
-    pub place: u32,    // index of the request in the table; in a scenario, index of the arrival
+    pub intended: u64, // time at which it was due
+    pub sent: u64,     // time at which it was written
+    pub place: u32,    // index into the request table; in a scenario, index of the arrival
     pub key: u32,      // sampling key (see `sampling`), or `NOT_SAMPLED`
 }
 
@@ -46,14 +46,14 @@ pub struct Connection {
     pub number: u32, // unique across all workers
     pub stream: Option<Transport>,
     pub state: ConnectionState,
-    pub since: u64,                            // start of the handshake, in nanoseconds
+    pub since: u64,                            // start time of the latest handshake, in nanoseconds
     pub in_free_list: bool,                    // whether the connection is in the pool's free list
     pub outstanding: VecDeque<PendingRequest>, // oldest first
     pub session: Session,
     pub reader: Reader,
     pub unsolicited: bool,         // whether the response being read belongs to no request
     pub capture: CapturedResponse, // the response being read, if it is captured
-    pub responses: u64,            // number of responses so far
+    pub responses: u64,            // total number of responses
     pub served: usize,             // number of responses since the connection was opened
     out: Vec<u8>,
     written: usize,
@@ -92,7 +92,7 @@ impl Connection {
         self.state == ConnectionState::Up && self.outstanding.len() < capacity && self.out.is_empty()
     }
 
-    /// Return whether no bytes wait to be written.
+    /// Return whether all bytes have been written.
     pub fn all_written(&self) -> bool {
         self.out.is_empty() && !self.wants_write()
     }

@@ -20,7 +20,7 @@ use crate::system::raise_file_limit;
 use crate::tally::{Accumulate, LoadCounts, ScenarioTally, Tally};
 use crate::worker::{Worker, WorkerContext};
 
-/// Delay between the go command and the first request, in nanoseconds, so that all workers are awake by then.
+/// Delay between the go command and the start of the load, in nanoseconds. It lets all workers wake up in time.
 const LEAD: u64 = 2 * MILLISECOND;
 
 struct Session {
@@ -212,7 +212,7 @@ impl Session {
     }
 }
 
-/// Return the fields of the results that describe the load.
+/// Return the result fields that describe the load.
 fn describe(plan: &Plan) -> Value {
     let arguments = &plan.arguments;
     let kind = match (plan.closed_loop(), arguments.rate) {

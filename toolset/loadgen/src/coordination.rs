@@ -90,12 +90,12 @@ pub struct WorkerResult {
     /// Nanoseconds for which the thread was runnable but not running; `None` if the kernel does not report it.
     pub run_queue_wait: Option<u64>,
     pub sampler: Sampler,
-    pub settings: PeerSettings, // lowest settings of all connections
+    pub settings: PeerSettings, // lowest value of each setting over all connections
     /// Counts of a scenario, and its arrivals if responses are recorded.
     pub scenario: Option<(ScenarioTally, Vec<Arrival>)>,
 }
 
-/// The sending end of a worker's events.
+/// A worker's channel to the main thread.
 #[derive(Clone, Debug)]
 pub struct EventSender {
     sender: Sender<Event>,

@@ -1,4 +1,4 @@
-//! Distributions of times, and a compact form of them for merging and for charts.
+//! Distributions of durations, with a compact form for merging and for charts.
 
 use hdrhistogram::Histogram;
 use serde::{Serialize, Serializer};
@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::SECOND;
 
-/// Shortest distinguishable time, in nanoseconds (`hdrhistogram` rounds the unit down to 64 ns).
+/// Shortest distinguishable duration, in nanoseconds (`hdrhistogram` rounds the unit down to 64 ns).
 const LOWEST: u64 = 100;
-/// Longest recordable time, in nanoseconds: an hour. Longer times count as an hour.
+/// Longest recordable duration, in nanoseconds: an hour. Longer durations count as an hour.
 const HIGHEST: u64 = 3600 * SECOND;
-/// Significant decimal digits of a recorded time.
+/// Number of significant decimal digits of a recorded duration.
 const DIGITS: u8 = 3;
-/// Binary digits after the leading 1 that identify a bin of the compact form. A bin's relative width is at most 1/64,
-/// so its middle has a relative error of at most 1/128.
+/// Number of bits after the leading 1 that identify a bin of the compact form. A bin's relative width is at most 1/64,
+/// so the relative error of its middle is at most 1/128.
 const GRID_BITS: u32 = 6;
 
 /// Percentiles printed in the results.
 const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 
-/// A histogram of times in nanoseconds, with their exact sum.
+/// A histogram of durations in nanoseconds, with their exact sum.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     histogram: Histogram<u64>,
@@ -34,7 +34,7 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Record a time `count` times.
+    /// Record a duration `count` times.
     #[inline]
     pub fn record(&mut self, nanoseconds: u64, count: u64) {
         self.sum += u128::from(nanoseconds) * u128::from(count);
@@ -43,14 +43,14 @@ impl Distribution {
         }
     }
 
-    /// Return the number of recorded times.
+    /// Return the number of recorded durations.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// Return (nanoseconds, count) pairs in ascending order.
+    /// Return the compact form: (nanoseconds, count) pairs in ascending order.
     ///
-    /// All distributions have the same bins, so the distributions of several generators are merged by adding counts.
+    /// All distributions have the same bins, so the results of several generators can be merged by adding counts.
     /// Quantiles are accurate to 1 %.
     pub fn compact(&self) -> Vec<(u64, u64)> {
         let mut cells: Vec<(u64, u64)> = Vec::new();
@@ -64,7 +64,7 @@ impl Distribution {
         cells
     }
 
-    /// Add the times of another distribution.
+    /// Add another distribution's durations.
     pub fn merge(&mut self, other: &Self) {
         self.sum += other.sum;
         if !other.histogram.is_empty() {
@@ -94,7 +94,7 @@ impl Serialize for Distribution {
     }
 }
 
-/// Return the middle of the value's bin. The first seven binary digits identify the bin.
+/// Return the middle of the value's bin, which the seven leading bits identify.
 fn grid(value: u64) -> u64 {
     let digits = u64::BITS - value.leading_zeros();
     let Some(dropped) = digits.checked_sub(GRID_BITS + 1).filter(|&bits| bits > 0) else { return value };

@@ -1,4 +1,4 @@
-//! The client's side of an HTTP/2 connection (RFC 9113), without input and output.
+//! The client side of an HTTP/2 connection (RFC 9113), as a state machine without I/O.
 
 mod encoded;
 mod frames;
@@ -16,27 +16,27 @@ use self::stream::Stream;
 pub use self::stream::{Limits, StreamEvent};
 use crate::response::{CapturedResponse, Violation};
 
-/// Highest identifier of a stream. A connection that has used it takes no further request.
+/// Highest stream identifier. A connection that has used it cannot send another request.
 const MAX_STREAM: u32 = (1 << 31) - 1;
-/// Error code of a stream that the client no longer needs.
+/// Error code for a stream that the client no longer needs.
 const CANCEL: u32 = 8;
 /// Maximum length of a header block, in bytes.
 const BLOCK_LIMIT: usize = 64 * 1024;
 
-/// State of a connection.
+/// State of an HTTP/2 connection.
 #[derive(Debug)]
 pub struct Http2Session {
     pub settings: PeerSettings,
-    pub replies: u32, // number of replies to the server's control frames since the worker reset it
+    pub replies: u32, // replies to control frames since the worker last reset this count
     limits: Limits,
-    opened: bool,   // whether the server's first settings arrived
-    draining: bool, // whether the server takes no further requests
+    opened: bool,   // whether the server's first settings have arrived
+    draining: bool, // whether the server accepts no further requests
     next_id: u32,
     streams: VecDeque<Stream>, // oldest first
     table: TableState,
     decoder: Decoder,
     carry: Vec<u8>,                      // start of an incomplete frame
-    block: Option<(u32, bool, Vec<u8>)>, // incomplete header block: stream, whether it is the stream's end, bytes
+    block: Option<(u32, bool, Vec<u8>)>, // incomplete header block: stream, END_STREAM flag, bytes
     window: i64,                         // bytes that the server may still send on the connection
     send_window: i64,
 }
@@ -78,12 +78,12 @@ impl Http2Session {
         self.limits.depth.min(self.settings.get(frames::MAX_CONCURRENT_STREAMS, u32::MAX) as usize)
     }
 
-    /// Return whether the connection must be replaced: it takes no further request and waits for no response.
+    /// Return whether the connection must be replaced: it can send no further request, and no response is outstanding.
     pub fn finished(&self) -> bool {
         (self.draining || self.next_id > MAX_STREAM) && self.streams.is_empty()
     }
 
-    /// Append a request on a new stream. The caller has checked `capacity`.
+    /// Append a request on a new stream. The caller must check `capacity` first.
     #[inline]
     pub fn send(&mut self, request: &EncodedRequest, bodiless: bool, captured: bool, out: &mut Vec<u8>) {
         let start = out.len();
@@ -179,7 +179,7 @@ impl Http2Session {
                 Ok(Some(StreamEvent::GoAway { unprocessed }))
             }
             frames::WINDOW_UPDATE => self.update_window(frame, out),
-            frames::PUSH_PROMISE => Err(Violation("push although it is disabled")),
+            frames::PUSH_PROMISE => Err(Violation("PUSH_PROMISE although push is disabled")),
             _ => Ok(None), // PRIORITY and extensions
         }
     }
@@ -205,7 +205,7 @@ impl Http2Session {
         self.window -= length;
         stream.window -= length;
         if self.window < 0 || stream.window < 0 {
-            return Err(Violation("server ignores flow control"));
+            return Err(Violation("server violates flow control"));
         }
         let full = self.limits.connection_window();
         if self.window <= full / 2 {
@@ -287,7 +287,7 @@ impl Http2Session {
             }
         })?;
         if lines.len() > BLOCK_LIMIT {
-            return Err(Violation("decoded header section is too long")); // few bytes can refer to long table entries
+            return Err(Violation("decoded header section is too long")); // a short block can encode a long section
         }
         if trailers {
             let valid = ends && status.is_none();
@@ -306,7 +306,7 @@ impl Http2Session {
         Ok(ends.then(|| self.complete(index, out)))
     }
 
-    /// Remove a stream whose response is complete. If the server did not want the whole request, cancel the rest.
+    /// Remove a stream whose response is complete. If a part of the request body is still unsent, cancel the stream.
     #[inline]
     fn complete(&mut self, index: usize, out: &mut Vec<u8>) -> StreamEvent {
         let stream = self.streams.remove(index).unwrap_or_default();
@@ -351,13 +351,13 @@ impl Http2Session {
         let Some(window) = window else { return Ok(None) };
         *window += increment;
         if increment == 0 || *window > MAX_WINDOW {
-            return Err(Violation("WINDOW_UPDATE has a value that is not permitted"));
+            return Err(Violation("WINDOW_UPDATE has an invalid value"));
         }
         self.send_bodies(out);
         Ok(None)
     }
 
-    /// Append the parts of request bodies that the server's windows permit.
+    /// Append as much of the request bodies as the server's windows permit.
     fn send_bodies(&mut self, out: &mut Vec<u8>) {
         let frame_limit = i64::from(self.settings.get(frames::MAX_FRAME_SIZE, 16_384));
         for stream in &mut self.streams {

@@ -1,8 +1,8 @@
-//! A load generator for one server, for HTTP/1.1, HTTP/2 and WebSocket. It measures latency from the intended send time.
+//! A load generator for an HTTP/1.1, HTTP/2 or WebSocket server. It measures latency from the intended send time.
 //!
-//! The program prints JSON lines, and the exit status says why the load ended. `control` runs the protocol on standard
-//! input and output. Each `worker` thread generates a share of the load: a closed loop, an
-//! open loop, or a scenario (`scenario_runner`).
+//! The program prints JSON lines, and the exit status says why the load ended. `control` communicates on standard input
+//! and output. Each `worker` thread generates a share of the load: a closed loop, an open loop, or a scenario
+//! (`scenario_runner`).
 
 mod arguments;
 mod arrival;

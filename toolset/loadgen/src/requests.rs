@@ -48,7 +48,7 @@ impl RequestTable {
         Self(vec![Request { bytes, head_length, target, bodiless: false, status: 0, cumulative_weight: 1.0 }])
     }
 
-    /// Parse JSON lines, one request each. An error names the line.
+    /// Parse a file with one JSON request per line. An error names the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut requests, mut cumulative_weight) = (Vec::new(), 0.0);
         for (index, line) in text.lines().enumerate() {
@@ -82,7 +82,7 @@ impl RequestTable {
                 cumulative_weight,
             });
         }
-        if requests.is_empty() { Err("the file contains no request".into()) } else { Ok(Self(requests)) }
+        if requests.is_empty() { Err("the file contains no requests".into()) } else { Ok(Self(requests)) }
     }
 
     /// Draw a request and return its index.
@@ -99,7 +99,7 @@ impl RequestTable {
         &self.0[index as usize]
     }
 
-    /// Return all requests in HTTP/2's form. An error names the request's line.
+    /// Return all requests encoded for HTTP/2. An error names the request's line.
     pub fn encode(&self, scheme: &str) -> Result<Vec<EncodedRequest>, String> {
         let encode = |(index, request): (usize, &Request)| {
             let (head, body) = request.bytes.split_at(request.head_length);
@@ -151,7 +151,7 @@ mod tests {
             ("aGk=", "?", "line 1: body_base64: "),
             (":3}", ":0}", "line 2: weight 0: expected"),
             ("weight", "wieght", "line 1: unknown field `wieght`"),
-            (TWO, "", "contains no request"),
+            (TWO, "", "contains no requests"),
         ] {
             let error = RequestTable::parse(&TWO.replace(was, is)).unwrap_err();
             assert!(error.contains(message), "{is}: {error}");

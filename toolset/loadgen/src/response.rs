@@ -13,7 +13,7 @@ pub use self::head::{HeadCache, Violation, ended_by_crlf, headers};
 
 /// Maximum length of a head or trailer section, in bytes.
 const HEAD_LIMIT: usize = 64 * 1024;
-/// Maximum length of a line with a chunk size and extensions, in bytes.
+/// Maximum length of a chunk-size line or a trailer line, in bytes.
 const LINE_LIMIT: usize = 4 * 1024;
 
 static HEAD_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n\r\n"));
@@ -60,7 +60,7 @@ impl CapturedResponse {
     }
 }
 
-/// Destination of the response being read, if it is captured.
+/// Where to store the response being read; `None` if it is not captured.
 type Sink<'a> = Option<&'a mut CapturedResponse>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ enum State {
 /// A parser for the responses on a connection.
 #[derive(Debug, Default)]
 pub struct Reader {
-    pub bodiless: bool, // whether the next response has no body because it answers a HEAD request
+    pub bodiless: bool, // whether the next response has no body, because the request was HEAD
     state: State,
     carry: Vec<u8>, // start of an incomplete head or line
     status: u16,
@@ -179,7 +179,7 @@ impl Reader {
                 self.state = State::Trailer(length);
                 match last {
                     Some(last) if last || length <= HEAD_LIMIT => Ok((used, last)),
-                    _ => Err(Violation("invalid or too long trailer section")),
+                    _ => Err(Violation("trailer section is invalid or too long")),
                 }
             }
         }
@@ -220,7 +220,7 @@ impl Reader {
         Ok((data.len(), false))
     }
 
-    /// Choose the state after a head. Return true if the response has no body.
+    /// Enter the state that follows a head. Return true if the response is complete, because it has no body.
     #[inline]
     fn begin(&mut self, head: Head) -> Result<bool, Violation> {
         if head.status < 200 {
@@ -241,7 +241,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Pass the next line to `read`. If the line is incomplete, buffer the data and return `None`.
+    /// Apply `read` to the next line and return the result. If the line is incomplete, buffer it and return nothing.
     fn line<T>(
         &mut self,
         data: &[u8],
@@ -285,12 +285,12 @@ fn keep_head(sink: &mut Sink, bytes: &[u8]) {
     }
 }
 
-/// Return a violation if a head of this length exceeds the limit.
+/// Return an error if a head of this length exceeds the limit.
 fn require_limit(length: usize) -> Result<(), Violation> {
     if length > HEAD_LIMIT { Err(Violation("header section is longer than 64 KiB")) } else { Ok(()) }
 }
 
-/// Reject data that cannot be a response, without waiting for the end of a head.
+/// Reject data that cannot be the start of a response, even before the head is complete.
 fn require_start(data: &[u8]) -> Result<(), Violation> {
     let expected = b"HTTP/1.";
     let length = data.len().min(expected.len());

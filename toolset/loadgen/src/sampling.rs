@@ -1,6 +1,6 @@
 //! A random sample of the responses, kept in memory during the load and written to a file afterwards.
 //!
-//! Each request draws a key, and the response is stored if the key is below a limit. When the memory is full, the
+//! Each request gets a random key, and its response is stored if the key is below a limit. When the memory is full, the
 //! responses with the highest keys are dropped and the limit is lowered. The sample therefore stays uniform over the
 //! whole load, however long the load is, and no request waits for a file.
 
@@ -19,12 +19,12 @@ use crate::response::{CapturedResponse, headers};
 
 const KEY_BITS: u32 = 31;
 
-/// A sampled response; times in nanoseconds of the monotonic clock.
+/// A sampled response. Times are in nanoseconds of the monotonic clock.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sample {
-    pub key: u32,        // random; determines the order of samples
+    pub key: u32,        // random; samples with the lowest keys are kept
     pub connection: u32, // number of the connection, unique across all workers
-    pub request: u32,    // index of the request in the table
+    pub request: u32,    // index into the request table
     pub sequence: u64,   // index among the connection's responses, counted across reconnections
     pub intended: u64,   // time at which the request was due
     pub sent: u64,
@@ -46,7 +46,7 @@ impl Sample {
     }
 }
 
-/// The sampler of one worker.
+/// One worker's sampler.
 #[derive(Debug, Default)]
 pub struct Sampler {
     heap: BinaryHeap<Sample>, // highest key on top
@@ -63,7 +63,7 @@ impl Sampler {
         Self { heap: BinaryHeap::new(), limit, max_count, bytes: 0, max_bytes }
     }
 
-    /// Draw a request's key from random bits. Return `NOT_SAMPLED` for a key above the limit.
+    /// Draw a request's key from random bits. Return `NOT_SAMPLED` for a key that is not below the limit.
     #[inline]
     pub fn key(&self, bits: impl FnOnce() -> u64) -> u32 {
         if self.limit == 0 {
@@ -150,7 +150,7 @@ mod tests {
         sampler
     }
 
-    /// Return the numbers of the sampled responses.
+    /// Return the sequence numbers of the sampled responses.
     fn sampled(sampler: Sampler, count: u64, seed: u64) -> Vec<u64> {
         Sampler::merge(vec![filled(sampler, count, seed)]).iter().map(|sample| sample.sequence).collect()
     }

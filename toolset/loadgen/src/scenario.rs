@@ -20,7 +20,7 @@ const MAX_RATE: f64 = 1e6;
 /// A parsed scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Scenario {
-    pub use_cases: Vec<UseCase>,    // in the order of the file
+    pub use_cases: Vec<UseCase>,    // in file order
     pub operations: Vec<Operation>, // operations of all use cases; each has its own counts
 }
 
@@ -31,7 +31,7 @@ pub struct Operation {
     pub name: String,
 }
 
-/// A sequence of dependent requests, and the rate at which new executions (arrivals) of it start.
+/// A sequence of dependent requests. New executions of it (arrivals) start at a given rate.
 #[derive(Clone, Debug)]
 pub struct UseCase {
     pub name: String,
@@ -52,13 +52,13 @@ pub struct Variable {
 pub struct Step {
     pub operation: usize,            // index of the operation
     pub status: u16,                 // expected status of the response
-    pub captures: Vec<ValueCapture>, // values to take from the response
+    pub captures: Vec<ValueCapture>, // values to extract from the response
     method: String,
     path: Template,
     body: Option<Template>,
 }
 
-/// A value to take from a response.
+/// A value to extract from a response.
 #[derive(Clone, Debug)]
 pub struct ValueCapture {
     pub variable: usize, // index of the variable in the use case
@@ -133,7 +133,7 @@ impl Scenario {
 }
 
 impl UseCase {
-    /// Draw the variables of an arrival. Captured variables are null at first.
+    /// Draw the values of an arrival's variables. Captured variables are null at first.
     pub fn draw(&self, random: &mut Random) -> Vec<Value> {
         let mut drawn = DrawnValues::default();
         self.variables
@@ -164,7 +164,7 @@ impl UseCase {
         for (name, pointer) in entry.capture {
             if Source::from_name(&name).is_some() || !(pointer.is_empty() || pointer.starts_with('/')) {
                 return Err(format!(
-                    "capture {name:?} from {pointer:?}: expected a JSON pointer, and a name that no drawn variable has"
+                    "capture {name:?} from {pointer:?}: expected a JSON pointer, and not the name of a drawn variable"
                 ));
             }
             let variable = find_or_push(&mut self.variables, Variable { name, source: None });
@@ -185,7 +185,7 @@ impl UseCase {
     }
 }
 
-/// Return the index of an item, after appending it if it is new.
+/// Return the index of an item. Append the item if it is new.
 fn find_or_push<T: PartialEq>(items: &mut Vec<T>, item: T) -> usize {
     items.iter().position(|other| *other == item).unwrap_or_else(|| {
         items.push(item);
@@ -194,7 +194,7 @@ fn find_or_push<T: PartialEq>(items: &mut Vec<T>, item: T) -> usize {
 }
 
 impl Step {
-    /// Replace the contents of `out` with the request. `headers` are complete header lines; `scratch` is reused memory.
+    /// Replace the contents of `out` with the request, given complete header lines and a reusable scratch buffer.
     pub fn write(&self, headers: &str, values: &[Value], out: &mut Vec<u8>, scratch: &mut String) {
         use std::io::Write;
         let write = "writing to memory cannot fail";
@@ -212,7 +212,7 @@ impl Step {
         }
     }
 
-    /// Capture the values that later steps need. Return false if a value is missing or not usable in a path.
+    /// Capture the values that later steps need. Return false if a value is missing or cannot be used in a path.
     pub fn capture(&self, body: &[u8], values: &mut [Value]) -> bool {
         if self.captures.is_empty() {
             return true;

@@ -1,4 +1,4 @@
-//! Runs a scenario in one worker: starts arrivals, writes their requests and judges responses.
+//! Runs a scenario in one worker: starts arrivals, writes their requests and checks responses.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::tally::{Fault, ScenarioTally};
 #[derive(Debug)]
 struct ArrivalStream {
     schedule: Schedule,
-    random: Random, // source of the variables' values
+    random: Random, // generator of variable values
     next: u64,      // time of the next arrival
 }
 
@@ -37,8 +37,8 @@ impl ScenarioRunner {
         Self { tally: ScenarioTally::new(&scenario), scenario, record, ..Self::default() }
     }
 
-    /// Start the arrival streams of worker number `worker` (below `workers`) at `start`, in nanoseconds. All workers
-    /// share a seed but have independent streams.
+    /// Start this worker's arrival streams at `start`, in nanoseconds. All workers share a seed, but their streams are
+    /// independent.
     pub fn start(&mut self, start: u64, worker: usize, workers: usize, seed: u64) {
         let stream = |(index, rate): (usize, f64)| {
             let mut seeds = Random::new(seed ^ (index as u64 + 1).wrapping_mul(0xa076_1d64_78bd_642f));
@@ -78,7 +78,7 @@ impl ScenarioRunner {
         &self.scenario.use_cases[arrival.use_case].steps[arrival.step]
     }
 
-    /// Return the bytes of the due request, and whether to capture the response. Mark the step as sent.
+    /// Return the current step's request, and whether to capture its response. Mark the step as sent.
     pub fn write_request(&mut self, id: u32, headers: &str) -> (&[u8], bool) {
         let Some(arrival) = &mut self.active[id as usize] else { return (&[], false) };
         arrival.sent = true;
@@ -87,7 +87,7 @@ impl ScenarioRunner {
         (&self.request, self.record || !step.captures.is_empty())
     }
 
-    /// Record a response. Return whether the next step is due now, or the fault.
+    /// Record a response. Return whether another step is due now, or the response's fault.
     pub fn record_response(
         &mut self,
         id: u32,

@@ -7,7 +7,7 @@ use crate::random::Random;
 pub enum ArrivalProcess {
     /// Equal gaps.
     Uniform,
-    /// Exponential gaps, as many independent users produce.
+    /// Exponential gaps, as produced by many independent users.
     Poisson,
 }
 
@@ -18,15 +18,15 @@ pub struct Schedule {
     start: u64,
     gap: f64, // mean gap between this worker's requests, in nanoseconds
     drawn: u64,
-    offset: f64, // latest send time drawn, in nanoseconds since the start
+    offset: f64, // most recently drawn send time, in nanoseconds since the start
     phase: f64,
     random: Random,
 }
 
 impl Schedule {
-    /// Create the schedule of one of `workers` workers, which together send `rate` requests per second.
+    /// Create a worker's schedule. All workers together send `rate` requests per second.
     ///
-    /// `start` is in nanoseconds. If the gaps are uniform, the requests of all workers together also have equal gaps.
+    /// `start` is in nanoseconds. With uniform gaps, the combined requests of all workers are also evenly spaced.
     pub fn new(process: ArrivalProcess, rate: f64, start: u64, worker: usize, workers: usize, seed: u64) -> Self {
         Self {
             process,
@@ -43,7 +43,7 @@ impl Schedule {
     #[inline]
     pub fn draw(&mut self) -> u64 {
         self.offset = match self.process {
-            ArrivalProcess::Uniform => (self.drawn as f64 + self.phase) * self.gap, // no accumulated rounding error
+            ArrivalProcess::Uniform => (self.drawn as f64 + self.phase) * self.gap, // rounding errors do not accumulate
             ArrivalProcess::Poisson => self.offset - (1.0 - self.random.unit()).ln() * self.gap,
         };
         self.drawn += 1;

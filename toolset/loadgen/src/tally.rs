@@ -58,7 +58,7 @@ macro_rules! accumulating {
 }
 
 accumulating! {
-    /// Counts of one worker or of several workers.
+    /// Counts of one worker, or totals over all workers.
     Tally {
         /// Requests of an open loop or a scenario that became due.
         due: u64,
@@ -80,11 +80,11 @@ accumulating! {
         tls_sessions: BTreeMap<String, u64>,
         /// Connections that the peer closed or reset, including closes announced in a response.
         connections_closed_by_peer: u64,
-        /// Messages of HTTP/2 servers that a connection takes no further requests.
+        /// GOAWAY frames, with which HTTP/2 servers refuse further requests on a connection.
         goaways: u64,
-        /// Requests that a server announced not to have processed. They were sent again, and `sent` counts them once.
+        /// Requests that a GOAWAY frame reported as unprocessed. They were sent again, and `sent` counts them once.
         repeated: u64,
-        /// WebSocket connections that the server closed with status code 1000 after the generator had closed them.
+        /// WebSocket connections that the generator closed, and whose server replied with status code 1000.
         normal_closures: u64,
         /// Connections closed because no response came within the timeout.
         connections_hung: u64,
@@ -93,11 +93,11 @@ accumulating! {
         errors: FaultCounts,
         /// Complete responses by status.
         statuses: StatusCounts,
-        /// Time from the intended send time to the last byte of a successful response; not for a closed loop.
+        /// Time from the intended send time to the last byte of a successful response. Empty in a closed loop.
         latency: Distribution,
         /// Time from writing the request to the last byte of a successful response.
         service: Distribution,
-        /// Delay that the generator itself caused; not for a closed loop.
+        /// Delay that the generator itself caused. Empty in a closed loop.
         lag: Distribution,
     }
 
@@ -206,7 +206,7 @@ impl Fault {
     }
 }
 
-/// Counts by kind of fault.
+/// Counts by fault.
 #[derive(Clone, Debug, Default)]
 pub struct FaultCounts([u64; FAULT_NAMES.len()]);
 
@@ -237,7 +237,7 @@ impl ScenarioTally {
         }
     }
 
-    /// Return the counts with names, as printed in the results.
+    /// Return the counts with the names of use cases and operations, as printed in the results.
     pub fn to_json(&self, scenario: &Scenario) -> Value {
         let mut counts = json!(self);
         for (index, operation) in scenario.operations.iter().enumerate() {

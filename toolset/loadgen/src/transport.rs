@@ -20,7 +20,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, SignatureScheme};
 
-/// Name of HTTP/2 in TLS (RFC 7301).
+/// ALPN name of HTTP/2 (RFC 7301).
 pub const H2: &[u8] = b"h2";
 /// TLS records are read only while the read buffer has at least this many free bytes.
 const RECORD_SPACE: usize = 64 * 1024;
@@ -36,7 +36,7 @@ impl Address {
     /// Return the address of a Unix socket.
     pub fn unix(path: &Path) -> Result<Self, String> {
         let address = SocketAddrUnix::new(path);
-        address.map(Self::Unix).map_err(|error| format!("{}: not the path of a Unix socket: {error}", path.display()))
+        address.map(Self::Unix).map_err(|error| format!("{}: not a valid Unix socket path: {error}", path.display()))
     }
 }
 
@@ -66,7 +66,7 @@ impl Peer {
 
     /// Create a peer with TLS. Certificates are not verified, because they are often self-signed.
     ///
-    /// The server must select the protocol `alpn`, except that HTTP/1.1 needs no selection.
+    /// If `alpn` is HTTP/2, the server must select it. HTTP/1.1 needs no selection.
     ///
     /// With `fixed`, all servers negotiate the same parameters: TLS 1.3, one cipher suite, one group, no resumption.
     pub fn with_tls(address: Address, host: &str, alpn: &[u8], fixed: bool) -> Result<Self, String> {
@@ -119,7 +119,7 @@ impl Write for Socket {
     }
 }
 
-/// The stream of a connection.
+/// A connection's byte stream.
 #[derive(Debug)]
 pub struct Transport {
     socket: Socket,
@@ -202,7 +202,7 @@ impl Transport {
         Ok(None)
     }
 
-    /// Return what a TLS handshake negotiated: version, cipher suite, group, protocol, and whether it was complete.
+    /// Return the parameters of a TLS session: version, cipher suite, group, protocol, and whether it was resumed.
     pub fn negotiated(&self) -> Option<String> {
         let tls = self.tls.as_ref()?;
         let suite = tls.negotiated_cipher_suite().map(|suite| format!("{:?}", suite.suite()));
@@ -280,7 +280,7 @@ impl Transport {
     }
 }
 
-/// Return whether an operation may succeed later.
+/// Return whether the operation may succeed if it is repeated later.
 pub fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -1,4 +1,4 @@
-//! The client's side of a WebSocket connection (RFC 6455), without input and output.
+//! The client side of a WebSocket connection (RFC 6455), as a state machine without I/O.
 
 mod messages;
 
@@ -18,7 +18,7 @@ use crate::response::{Violation, ended_by_crlf};
 const HEAD_LIMIT: usize = 16 * 1024;
 /// Maximum length of a control frame's payload, in bytes.
 const CONTROL_LIMIT: u64 = 125;
-/// Maximum length of a frame's head, in bytes.
+/// Maximum length of a frame header, in bytes.
 const FRAME_HEAD_LIMIT: usize = 14;
 /// Status code of a normal closure.
 const NORMAL: [u8; 2] = 1000u16.to_be_bytes();
@@ -26,15 +26,15 @@ const NORMAL: [u8; 2] = 1000u16.to_be_bytes();
 /// An event for the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageEvent {
-    /// The server accepted the upgrade: messages may be sent.
+    /// The server accepted the upgrade, so messages may be sent.
     Opened,
     /// A complete message, and whether it equals the expected one.
     Message { equal: bool },
-    /// The server closed the connection or replied to a closure. `normal` is true for status code 1000.
+    /// The server sent a close frame. `normal` is true if its status code is 1000.
     Closed { normal: bool },
 }
 
-/// Where the next byte belongs.
+/// What the next byte belongs to.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Upgrade,
@@ -43,17 +43,17 @@ enum State {
     Control { kind: Control, left: u64 },
 }
 
-/// State of a connection.
+/// State of a WebSocket connection.
 #[derive(Debug)]
 pub struct WebSocketSession {
-    pub replies: u32,  // number of replies to the server's control frames since the worker reset it
+    pub replies: u32,  // replies to control frames since the worker last reset this count
     pub closing: bool, // whether the client has sent a close frame
     accept: String,
     state: State,
-    carry: Vec<u8>,          // incomplete head, or payload of a control frame
+    carry: Vec<u8>,          // incomplete header, or payload of a control frame
     message: Option<OpCode>, // opcode of an incomplete message
     received: usize,         // bytes of the message so far
-    equal: bool,             // whether the message equals the expected one so far
+    equal: bool,             // whether the message has matched the expected one so far
 }
 
 impl WebSocketSession {
@@ -75,8 +75,8 @@ impl WebSocketSession {
         }
     }
 
-    /// Read a part of the data. `expected` is the oldest message without an echo. Return the number of bytes consumed,
-    /// and the event if the part completes one.
+    /// Read the next part of `data`. `expected` is the oldest message without an echo. Return the number of bytes
+    /// consumed, and the event that they complete, if any.
     #[inline]
     pub fn advance(
         &mut self,
@@ -106,7 +106,7 @@ impl WebSocketSession {
         }
     }
 
-    /// Append a close frame with the status code 1000.
+    /// Append a close frame with status code 1000.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         self.closing = true;
         push_frame(out, OpCode::Control(Control::Close), &NORMAL, [0; 4]);
@@ -234,7 +234,7 @@ impl WebSocketSession {
     }
 }
 
-/// Parse the head of a frame. Return the head, the length of the payload and the length of the head.
+/// Parse a frame header. Return the header, the payload length and the header length, or `None` if it is incomplete.
 #[inline]
 fn parse_head(bytes: &[u8]) -> Result<Option<(FrameHeader, u64, usize)>, Violation> {
     let mut cursor = Cursor::new(bytes);
@@ -242,7 +242,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(FrameHeader, u64, usize)>, Violati
     Ok(parsed.map(|(head, length)| (head, length, cursor.position() as usize)))
 }
 
-/// Append a masked frame with a complete message.
+/// Append a masked, unfragmented frame.
 #[inline]
 pub fn push_frame(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8], mask: [u8; 4]) {
     let head = FrameHeader { opcode, mask: Some(mask), ..FrameHeader::default() };

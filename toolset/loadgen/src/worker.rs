@@ -1,4 +1,4 @@
-//! A worker thread, which generates a share of the load over a share of the connections.
+//! A worker thread, which generates its share of the load on its share of the connections.
 
 mod connecting;
 mod echoes;
@@ -38,21 +38,21 @@ const CAPTURE_MEMORY: usize = 256 * 1024 * 1024;
 const MAX_HANDSHAKES: usize = 128;
 /// Delay before a failed connection is opened again, in nanoseconds.
 const RETRY_DELAY: u64 = 100 * MILLISECOND;
-/// Marks a connection that was closed while idle: it is reopened only when a request waits for a connection.
+/// Retry time of a connection that was closed while idle. It is reopened only when a request needs a connection.
 const WHEN_NEEDED: u64 = u64::MAX;
 /// Epoll identifier of the wake-up descriptor; connections use their index.
 const WAKE: u64 = u64::MAX;
 
-/// A request that is due but not yet sent; times in nanoseconds.
+/// A request that is due but not yet sent. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct DueRequest {
     intended: u64,
     noticed: u64,
     arrival: u32,                 // index of the arrival in a scenario
-    repeated: Option<(u32, u32)>, // place and key of a request that is sent again
+    repeated: Option<(u32, u32)>, // table index and sampling key of a request that is sent again
 }
 
-/// The plan and the means of communication that a worker shares with the main thread.
+/// What a worker shares with the main thread: the plan, and the means of communication.
 #[derive(Debug)]
 pub struct WorkerContext {
     pub plan: Arc<Plan>,
@@ -79,11 +79,11 @@ pub struct Worker {
     cache: HeadCache,
     connections: Vec<Connection>,
     pool: ConnectionPool,
-    backlog: VecDeque<DueRequest>, // longest due first
+    backlog: VecDeque<DueRequest>, // oldest first
     outstanding: usize,
     sending: bool,
     closed_loop: bool,
-    batch: Vec<u8>, // requests that a closed loop writes at once, or frames of HTTP/2
+    batch: Vec<u8>, // bytes to write at once: a closed loop's requests, or frames
     limits: Limits, // limits of HTTP/2 connections
     settings: PeerSettings,
     messages: MessagePool, // messages of WebSocket connections

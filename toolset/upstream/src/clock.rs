@@ -8,7 +8,7 @@ pub const SECOND: u64 = 1_000_000_000;
 /// Nanoseconds in a millisecond.
 pub const MILLISECOND: u64 = 1_000_000;
 
-/// Return the time, in nanoseconds of `CLOCK_MONOTONIC`.
+/// Return the current time of `CLOCK_MONOTONIC`, in nanoseconds.
 #[inline]
 pub fn now() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
@@ -19,7 +19,7 @@ pub fn cpu_seconds() -> f64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime)) as f64 / SECOND as f64
 }
 
-/// Convert a duration to the kernel's representation.
+/// Convert a duration in nanoseconds to a `timespec`.
 pub fn timespec(nanoseconds: u64) -> Timespec {
     Timespec { tv_sec: (nanoseconds / SECOND) as i64, tv_nsec: (nanoseconds % SECOND) as i64 }
 }

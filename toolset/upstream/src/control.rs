@@ -1,4 +1,4 @@
-//! The main loop of a server, with commands on standard input and signals.
+//! A server's main loop, which also handles signals and commands on standard input.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -13,7 +13,7 @@ const STDIN: u64 = 0;
 const SIGNAL: u64 = 1;
 const LINE_LIMIT: usize = 4096;
 
-/// Serve until standard input ends or a signal arrives. Each complete line is passed to `handle_line`.
+/// Serve until standard input ends or a signal arrives. Each complete input line is passed to `handle_line`.
 pub fn serve<R: Responder>(
     mut server: Server,
     responder: &mut R,

@@ -1,6 +1,7 @@
 //! A single-threaded HTTP/1.1 server for GET requests, which can delay thousands of responses at the same time.
 //!
-//! `server` handles connections and timers; a `Responder` decides the contents and the time of each response.
+//! Module `server` handles connections and timers.
+//! A `Responder` decides what each response contains and when it is sent.
 
 pub mod clock;
 pub mod control;

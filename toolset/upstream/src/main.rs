@@ -1,4 +1,5 @@
-//! The slow upstream server for the fan-out test. It responds to each GET with a number after a delay; it counts calls.
+//! The slow upstream server for the fan-out test. It responds to each GET with a random number after a delay, and
+//! counts the calls.
 
 use std::net::TcpListener;
 use std::process::ExitCode;
@@ -29,7 +30,7 @@ struct Options {
     seed: u64,
 }
 
-/// A responder with a fixed delay. The command `reset` restarts `calls`, `sum` and `max_in_flight`.
+/// A responder with a fixed delay. The command `reset` resets `calls`, `sum` and `max_in_flight`.
 #[derive(Debug)]
 struct Upstream {
     delay: u64, // nanoseconds
@@ -66,7 +67,7 @@ impl Responder for Upstream {
 }
 
 impl Upstream {
-    /// Return the next number of `SplitMix64`.
+    /// Return the next `SplitMix64` number.
     fn next(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;

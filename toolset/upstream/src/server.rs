@@ -36,18 +36,18 @@ pub trait Responder {
     fn accepted(&mut self) {}
 }
 
-/// A connection and its pending responses, which are sent in the order of the requests.
+/// A connection and its pending responses, which are sent in request order.
 #[derive(Debug)]
 struct Client {
     stream: TcpStream,
     carry: Vec<u8>,
-    due: VecDeque<u64>, // times of the pending responses
+    due: VecDeque<u64>, // times at which the pending responses are due
     out: Vec<u8>,
     blocked: bool,
     generation: u32, // distinguishes connections that reuse an index, so stale timers can be ignored
 }
 
-/// A server that makes progress only while the caller calls `poll`, which must be called repeatedly.
+/// A server that makes progress only in `poll`, which the caller must call repeatedly.
 pub struct Server {
     listener: TcpListener,
     epoll: OwnedFd,
@@ -134,8 +134,8 @@ impl Server {
         loop {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
-                // Too many open files, or the client has disconnected: serve the existing connections.
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // There are too many open files, or the client has disconnected. Serve the existing connections.
                 Err(_) => return Ok(()),
             };
             stream.set_nonblocking(true)?;
@@ -170,7 +170,7 @@ impl Server {
         let requests = count_requests(&self.end, &mut client.carry, &self.buffer[..count]);
         let too_long = client.carry.len() > REQUEST_LIMIT;
         for _ in 0..requests {
-            let due = responder.due(time).max(client.due.back().copied().unwrap_or(0)); // responses keep the order of requests
+            let due = responder.due(time).max(client.due.back().copied().unwrap_or(0)); // keep responses in order
             client.due.push_back(due);
             if due > time {
                 self.timers.push(Reverse((due, index, client.generation)));
@@ -221,7 +221,7 @@ impl Server {
     }
 }
 
-/// Count the complete requests in `carry` followed by `data`. The incomplete rest stays in `carry`. Requests have no
+/// Count the complete requests in `carry` followed by `data`, and keep the rest for the next call. Requests have no
 /// body.
 pub fn count_requests(end: &Finder, carry: &mut Vec<u8>, data: &[u8]) -> usize {
     let joined;

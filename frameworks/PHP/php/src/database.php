@@ -38,7 +38,7 @@ final class Database
         return $worlds;
     }
 
-    /** Writes all numbers in one statement, which locks rows in the order of their ids. */
+    /** Writes all rows with a single statement, which locks them in the given order. */
     public function update(array $worlds): void
     {
         $array = fn (string $column): string => '{' . implode(',', array_column($worlds, $column)) . '}';

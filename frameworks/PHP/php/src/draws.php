@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// Random ids and numbers, and the number of rows that a request asks for.
+// Random ids and numbers, and the requested number of rows.
 
 const ROWS = 10_000;
 const MAX_QUERIES = 500;
@@ -17,7 +17,7 @@ function random_rows(int $count): array
     return array_map(random_row(...), array_fill(0, $count, null));
 }
 
-/** Returns different ids in ascending order, so concurrent updates cannot deadlock. */
+/** Returns distinct ids in ascending order, so that concurrent updates cannot deadlock. */
 function distinct_rows(int $count): array
 {
     $ids = [];
@@ -28,7 +28,7 @@ function distinct_rows(int $count): array
     return array_keys($ids);
 }
 
-/** Returns a random number other than $old, so every write changes the row. */
+/** Returns a random number that differs from $old, so that every update changes its row. */
 function number_other_than(int $old): int
 {
     $number = mt_rand(1, ROWS - 1);
@@ -42,5 +42,5 @@ function query_count(): int
     if (!is_string($text) || !preg_match('/^-?[0-9]+\z/', $text)) {
         return 1;
     }
-    return min(max((int) $text, 1), MAX_QUERIES); // beyond 64 bits, the cast returns the nearest limit
+    return min(max((int) $text, 1), MAX_QUERIES); // on overflow, the cast returns the nearest int
 }

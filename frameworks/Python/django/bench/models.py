@@ -1,16 +1,16 @@
-"""Models of the benchmark's tables. tfb creates these tables."""
+"""Models for the benchmark's tables, which tfb creates."""
 
 from django.db import models
 
 
 class World(models.Model):
-    """A row of the table world."""
+    """A row of the ``world`` table."""
 
     id = models.IntegerField(primary_key=True)
     randomnumber = models.IntegerField()
 
     class Meta:
-        """Table name."""
+        """Metadata of a table that Django neither creates nor migrates."""
 
         db_table = "world"
         managed = False
@@ -21,13 +21,13 @@ class World(models.Model):
 
 
 class Fortune(models.Model):
-    """A row of the table fortune."""
+    """A row of the ``fortune`` table."""
 
     id = models.IntegerField(primary_key=True)
     message = models.CharField(max_length=2048)
 
     class Meta:
-        """Table name."""
+        """Metadata of a table that Django neither creates nor migrates."""
 
         db_table = "fortune"
         managed = False

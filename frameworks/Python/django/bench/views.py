@@ -15,7 +15,7 @@ from bench.models import Fortune, World
 
 
 class DatabaseErrors:
-    """Middleware that responds with 503 to database errors, and logs at most one line per second."""
+    """Middleware that responds with 503 to database errors, and logs at most one error per second."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -62,7 +62,7 @@ def queries(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def cached_queries(request: HttpRequest) -> HttpResponse:
-    """Return random rows from Django's cache, after reading missing rows."""
+    """Return random rows from Django's cache, and read missing rows from the database."""
     keys = [draws.row() for _ in range(draws.query_count(first(request, "count")))]
     cached = cache.get_many(keys)
     if missing := {key: World.objects.get(pk=key).as_dict() for key in {*keys} - cached.keys()}:
@@ -93,7 +93,7 @@ def fortunes(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def delay(request: HttpRequest) -> HttpResponse:
-    """Respond after the requested delay. The thread waits."""
+    """Respond after the requested delay, during which the thread blocks."""
     time.sleep(draws.clamped(first(request, "ms"), 0, 1000, 0) / 1000)
     return plaintext(request)
 
@@ -104,5 +104,5 @@ def worlds_response(rows: Sequence[dict[str, int]]) -> HttpResponse:
 
 
 def first(request: HttpRequest, name: str) -> str | None:
-    """Return the first value of a parameter, if any."""
+    """Return the first value of a query parameter, or None if it is missing."""
     return next(iter(request.GET.getlist(name)), None)

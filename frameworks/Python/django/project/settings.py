@@ -1,4 +1,4 @@
-"""Django's production settings: PostgreSQL with psycopg's connection pool, and the error handler as only middleware."""
+"""Django's production settings: PostgreSQL with psycopg's connection pool, and a single middleware."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Routes."""
+"""The URL routes."""
 
 from bench import views
 from django.urls import path

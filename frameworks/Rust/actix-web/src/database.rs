@@ -1,5 +1,5 @@
-//! A pipelined PostgreSQL connection. Statements do not wait for the results of earlier statements, and each has a
-//! separate Sync. If the connection is lost, the server tries to reconnect every second.
+//! A pipelined PostgreSQL connection. A statement does not wait for the results of earlier statements, and each has its
+//! own Sync. After losing the connection, the server tries to reconnect every second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -23,7 +23,7 @@ pub struct World {
     pub random_number: i32,
 }
 
-/// The error for a missing connection or a failed statement.
+/// The error if there is no connection, or if a statement failed.
 #[derive(Debug, Clone)]
 pub struct Unavailable;
 
@@ -56,7 +56,7 @@ struct Prepared {
 pub struct Database(Arc<RwLock<Option<Arc<Prepared>>>>);
 
 impl Database {
-    /// Connects in the background on the calling runtime.
+    /// Returns immediately, and connects in the background on the current runtime.
     pub fn connecting(config: Config) -> Self {
         let database = Self(Arc::default());
         tokio::spawn(database.clone().stay_connected(config));
@@ -73,7 +73,7 @@ impl Database {
         try_join_all(ids.iter().map(|&id| prepared.world(id))).await
     }
 
-    /// Writes all numbers in a single statement, which locks the rows in the order of the ids.
+    /// Writes all rows with a single statement, which locks them in the given order.
     pub async fn update(&self, worlds: &[World]) -> Result<(), Unavailable> {
         let prepared = self.prepared()?;
         let (ids, numbers): (Vec<i32>, Vec<i32>) = worlds.iter().map(|w| (w.id, w.random_number)).unzip();
@@ -88,11 +88,11 @@ impl Database {
     }
 
     fn prepared(&self) -> Result<Arc<Prepared>, Unavailable> {
-        self.0.read().expect("nobody panics with this lock").clone().ok_or(Unavailable)
+        self.0.read().expect("no thread panics while holding this lock").clone().ok_or(Unavailable)
     }
 
     fn set(&self, prepared: Option<Arc<Prepared>>) {
-        *self.0.write().expect("nobody panics with this lock") = prepared;
+        *self.0.write().expect("no thread panics while holding this lock") = prepared;
     }
 
     async fn stay_connected(self, config: Config) {

@@ -1,4 +1,5 @@
-//! The benchmark's tests on Actix Web. Each usable CPU has a worker with a pipelined PostgreSQL connection.
+//! Implements the benchmark's test types with Actix Web. Each usable CPU has a worker with a pipelined PostgreSQL
+//! connection.
 
 mod database;
 mod random;
@@ -22,9 +23,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const BACKLOG: u32 = 4096;
 const ROWS: u64 = 10_000;
-/// Idle connections stay open longer than a load lasts.
+/// Longer than any load lasts, so that idle connections stay open.
 const KEEP_ALIVE: Duration = Duration::from_secs(300);
-/// Time limit for requests in progress after a stop signal.
+/// How long a stopping server waits for requests in progress.
 const GRACE_SECONDS: u64 = 3;
 
 #[actix_web::main]
@@ -34,7 +35,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let upstream = settings.upstream.as_deref().map(Upstream::new).transpose()?;
     let cache = Cache::new(ROWS);
     println!("listening on {}:{}", address.0, address.1);
-    // Each worker calls this function once, on its own runtime. The default is a worker per CPU of the affinity mask.
+    // Each worker calls this closure once, on its own runtime. By default, there is one worker per CPU in the affinity
+    // mask.
     HttpServer::new(move || {
         App::new()
             .wrap(DefaultHeaders::new().add(("Server", "Actix")))

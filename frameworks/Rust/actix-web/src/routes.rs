@@ -19,7 +19,7 @@ use crate::upstream::Upstream;
 const HELLO: &str = "Hello, World!";
 const MAX_QUERIES: i64 = 500;
 
-/// The connections of a worker, and the cache that all workers share.
+/// A worker's connections, and the cache shared by all workers.
 pub struct Context {
     pub database: Database,
     pub cache: Cache<i32, World>,
@@ -107,7 +107,7 @@ async fn cached_queries(context: Data<Context>, parameters: Parameters) -> Resul
     try_join_all(cached).await.map(Json).map_err(|_| Unavailable)
 }
 
-/// Reads, changes and writes each row.
+/// Reads random rows, gives each a new number, and writes them back.
 #[routes]
 #[get("/updates")]
 #[head("/updates")]

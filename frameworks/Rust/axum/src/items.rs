@@ -1,4 +1,4 @@
-//! The items of the data set, with totals.
+//! The `/json/{count}` endpoint, which returns items of the data set with totals.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -30,7 +30,7 @@ pub struct Item {
     rating: Rating,
 }
 
-/// The items, or None without a data set.
+/// The items of the data set, or `None` if no file is configured.
 pub type DataSet = Option<Arc<[Item]>>;
 
 #[derive(Serialize)]
@@ -57,14 +57,14 @@ pub struct Multiplier {
     m: i64,
 }
 
-/// Read the data set, a JSON array.
+/// Reads the data set, a JSON array of items. An error names the file.
 pub fn read(path: &Path) -> Result<Arc<[Item]>, String> {
     let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let items: Result<Vec<Item>, _> = serde_json::from_reader(BufReader::new(file));
     items.map(Into::into).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Return the first `count` items, each with `total` = price x quantity x m.
+/// Returns the first `count` items, each with `total` = price x quantity x m.
 pub async fn items(
     State(data_set): State<DataSet>,
     extract::Path(count): extract::Path<usize>,

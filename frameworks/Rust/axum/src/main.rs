@@ -1,5 +1,5 @@
-//! Serves the benchmark's tests with axum. Each usable CPU has a thread with its own runtime, listening socket and
-//! pipelined PostgreSQL connection.
+//! Implements the benchmark's test types with axum. Each usable CPU has a thread with its own runtime, listening socket
+//! and pipelined PostgreSQL connection.
 
 mod database;
 mod items;
@@ -39,7 +39,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const BACKLOG: i32 = 4096;
 const ROWS: u64 = 10_000;
-/// Time limit for requests in progress after a stop signal.
+/// How long a stopping server waits for requests in progress.
 const GRACE: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
@@ -58,7 +58,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         .to_socket_addrs()?
         .next()
         .ok_or_else(|| format!("HOST {:?} has no address", settings.host))?;
-    // Counts the CPUs in the affinity mask, not all of the machine's CPUs.
+    // available_parallelism counts the CPUs in the affinity mask, not all of the machine's CPUs.
     let workers = thread::available_parallelism()?.get();
     let listeners = (0..workers).map(|_| listen(address)).collect::<Result<Vec<_>, _>>()?;
     let shared = Shared {
@@ -82,7 +82,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// Everything that the threads share.
+/// State shared by all threads.
 #[derive(Clone)]
 struct Shared {
     cache: Cache<i32, database::World>,
@@ -90,7 +90,7 @@ struct Shared {
     tls: Option<Arc<ServerConfig>>,
 }
 
-/// Return the configuration of HTTPS: HTTP/2 or HTTP/1.1 with the given certificate.
+/// Returns the TLS configuration for HTTPS. ALPN selects HTTP/2 or HTTP/1.1.
 fn tls_config(tls: &Tls) -> Result<Arc<ServerConfig>, String> {
     let error = |path: &Path, error: &dyn Display| format!("{}: {error}", path.display());
     let certificates = CertificateDer::pem_file_iter(&tls.certificate)
@@ -105,7 +105,7 @@ fn tls_config(tls: &Tls) -> Result<Arc<ServerConfig>, String> {
     Ok(Arc::new(config))
 }
 
-/// Opens a listening socket. The kernel distributes connections among all sockets of the port (SO_REUSEPORT).
+/// Opens a listening socket. The kernel distributes connections among all sockets on the port (SO_REUSEPORT).
 fn listen(address: SocketAddr) -> Result<TcpListener, String> {
     let listener = || -> std::io::Result<TcpListener> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
@@ -141,7 +141,7 @@ async fn serve(listener: TcpListener, settings: &Settings, shared: Shared) -> Re
         tokio::spawn(server.acceptor(NoDelayAcceptor::new()).serve(router.clone().into_make_service()));
     }
     let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
-        let _ = stream.set_nodelay(true); // fails if the connection is closed, which the first read detects
+        let _ = stream.set_nodelay(true); // fails only if the connection is closed, which the first read detects
     });
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (asked, stopping) = tokio::sync::oneshot::channel();

@@ -1,4 +1,4 @@
-//! The application: routes, and the headers of all responses.
+//! The axum application: routes, handlers and the Server header.
 
 use std::path::Path;
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub fn router(app: App, folder: Option<&Path>) -> Router {
         .layer(server)
 }
 
-/// Return each message of a WebSocket connection. axum answers pings and close frames.
+/// Echoes each message on a WebSocket connection. axum itself replies to pings and close frames.
 async fn echo(upgrade: WebSocketUpgrade) -> Response {
     upgrade.on_upgrade(async |mut socket| {
         while let Some(Ok(message)) = socket.recv().await {
@@ -73,7 +73,7 @@ async fn echo(upgrade: WebSocketUpgrade) -> Response {
     })
 }
 
-/// Serve the files of a folder, or their compressed variants.
+/// Serves the files in a folder, or their precompressed variants if the client accepts them.
 fn static_files(folder: Option<&Path>) -> MethodRouter {
     match folder {
         Some(folder) => get_service(ServeDir::new(folder).precompressed_br().precompressed_gzip()),
@@ -124,7 +124,7 @@ async fn cached_queries(State(app): State<App>, parameters: Parameters) -> Resul
     worlds.map(Json).map_err(|_| Unavailable)
 }
 
-/// Reads, changes and writes each row.
+/// Reads random rows, gives each a new number, and writes them back.
 async fn updates(State(app): State<App>, parameters: Parameters) -> Result<Json<Vec<World>>, Unavailable> {
     let ids = random::distinct_rows(count(&parameters, "queries"));
     let mut worlds = app.database.worlds(&ids).await?;
@@ -154,7 +154,7 @@ async fn fortunes(State(app): State<App>) -> Result<Response, Unavailable> {
     Ok(match (FortunesPage { fortunes }).render() {
         Ok(page) => Html(page).into_response(),
         Err(error) => {
-            eprintln!("the page of the fortunes: {error}");
+            eprintln!("cannot render the fortunes page: {error}");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     })
@@ -166,7 +166,7 @@ async fn delay(parameters: Parameters) -> &'static str {
     HELLO
 }
 
-/// Return the number of bytes in the body, which is not kept.
+/// Discards the request body, and returns its length in bytes.
 async fn upload(body: Body) -> Result<String, StatusCode> {
     let mut chunks = body.into_data_stream();
     let mut bytes = 0;

@@ -10,16 +10,16 @@ pub struct Settings {
     pub database: tokio_postgres::Config,
     /// URL that `/fan-out` calls.
     pub upstream: Option<String>,
-    /// File with the items of `/json/{count}`.
+    /// Data set file for `/json/{count}`.
     pub dataset: Option<PathBuf>,
-    /// Folder with the files of `/static/{name}`.
+    /// Folder served under `/static/`.
     pub folder: Option<PathBuf>,
     pub tls: Option<Tls>,
     /// Port for HTTP/2 without TLS.
     pub cleartext_port: Option<u16>,
 }
 
-/// The port for HTTPS, and the PEM files of certificate and key.
+/// The HTTPS port, and the PEM files with the certificate and its key.
 pub struct Tls {
     pub port: u16,
     pub certificate: PathBuf,
@@ -67,5 +67,5 @@ fn variable(name: &str, otherwise: &str) -> String {
 
 fn port(name: &str, otherwise: &str) -> Result<u16, String> {
     let text = variable(name, otherwise);
-    text.parse().map_err(|_| format!("{name} is {text:?}; a port is a number from 1 to 65535"))
+    text.parse().map_err(|_| format!("{name}: {text:?} is not a port; set a number from 1 to 65535"))
 }

@@ -16,7 +16,7 @@ impl Upstream {
         Ok(Self { url: url.parse()?, client })
     }
 
-    /// Makes the calls concurrently and returns the sum of their results.
+    /// Calls the upstream concurrently and returns the sum of the results.
     pub async fn sum(&self, calls: usize) -> Result<i64, Box<dyn Error + Send + Sync>> {
         Ok(try_join_all((0..calls).map(|_| self.value())).await?.iter().sum())
     }

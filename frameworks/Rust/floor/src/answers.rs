@@ -48,7 +48,7 @@ pub fn fan_out(calls: usize, sum: i64, output: &mut Vec<u8>) {
     output.push(b'}');
 }
 
-/// Writes the fortunes page. The (id, message) pairs are sorted by message.
+/// Sorts the (id, message) pairs by message, and appends the fortunes page to `output`.
 pub fn page(fortunes: &mut [(i32, &[u8])], output: &mut Vec<u8>) {
     fortunes.sort_unstable_by_key(|(_, message)| *message);
     output.extend_from_slice(

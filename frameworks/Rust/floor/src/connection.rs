@@ -8,9 +8,9 @@ pub struct Connection {
     pub input: Vec<u8>,
     pub output: Vec<u8>,
     written: usize,
-    /// Whether the peer has closed its side.
+    /// Whether the peer has closed its end of the connection.
     pub ended: bool,
-    /// The registered epoll events.
+    /// The events for which the socket is registered with epoll.
     pub interest: Interest,
 }
 
@@ -26,7 +26,8 @@ impl Connection {
         Self { stream, input: Vec::new(), output: Vec::new(), written: 0, ended: false, interest }
     }
 
-    /// Reads available bytes through `scratch` into the input buffer. If bytes remain, epoll reports the socket again.
+    /// Appends available bytes to the input buffer, at most as many as fit into `scratch`. If more remain, epoll
+    /// reports the socket again.
     pub fn read(&mut self, scratch: &mut [u8]) -> io::Result<()> {
         loop {
             match self.stream.read(scratch) {
@@ -40,7 +41,7 @@ impl Connection {
         }
     }
 
-    /// Writes as many bytes as the socket accepts.
+    /// Writes as much pending output as the socket accepts.
     pub fn write(&mut self) -> io::Result<()> {
         while self.pending() {
             match self.stream.write(&self.output[self.written..]) {

@@ -1,4 +1,4 @@
-//! A thread's single PostgreSQL connection, with the jobs that wait for results, and automatic reconnection.
+//! A thread's single PostgreSQL connection, which is reopened when lost, and the jobs that wait for its results.
 
 use std::collections::VecDeque;
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ pub struct Database {
     made: Receiver<TcpStream>,
     /// None while disconnected.
     pub connection: Option<Connection>,
-    /// Jobs that wait for the result of a Sync, oldest first.
+    /// The job of each outstanding Sync, oldest first.
     pub waiting: VecDeque<usize>,
 }
 

@@ -1,10 +1,10 @@
-//! The parts of HTTP/1.1 that the benchmark needs: parsing requests, and writing response heads.
+//! The subset of HTTP/1.1 that the benchmark needs: a request parser and a response writer.
 
 use std::mem::MaybeUninit;
 
 use crate::random::clamped;
 
-/// Maximum size of a request's head, and of its body, in bytes.
+/// Maximum length of a request's head, and of its body, in bytes.
 const LONGEST: usize = 64 * 1024;
 const MAX_HEADERS: usize = 64;
 
@@ -38,7 +38,7 @@ pub enum Status {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     pub route: Route,
-    /// Whether the method is HEAD, so that the response has no body.
+    /// Whether the method is HEAD, in which case the response has no body.
     pub head: bool,
     /// Whether the connection closes after the response.
     pub close: bool,
@@ -52,7 +52,8 @@ impl Request {
     }
 }
 
-/// Parses the first request in `bytes`, or returns None if it is incomplete. Invalid HTTP closes the connection.
+/// Parses the first request in `bytes`, or returns None if it is incomplete. The response to invalid HTTP closes the
+/// connection.
 pub fn parse(bytes: &[u8]) -> Option<Request> {
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut []);
@@ -101,7 +102,7 @@ pub fn parse(bytes: &[u8]) -> Option<Request> {
 }
 
 fn route(target: &str) -> Route {
-    // Remove the scheme and the authority from a target in absolute form.
+    // Strip scheme and authority from an absolute URI.
     let target = match target.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("/", |slash| &rest[slash..]),
         _ => target,
@@ -167,7 +168,7 @@ pub const JSON: &[u8] = b"application/json";
 pub const TEXT: &[u8] = b"text/plain";
 pub const HTML: &[u8] = b"text/html; charset=utf-8";
 
-/// Writes a response: common headers and a body.
+/// A response with the common headers and a body.
 pub struct Response<'a> {
     pub status: Status,
     pub content_type: &'a [u8],

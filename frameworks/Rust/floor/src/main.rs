@@ -1,4 +1,4 @@
-//! A server without a framework, which shows the cost of the machine and of PostgreSQL's protocol.
+//! A server without a framework. It measures the floor: the cost of the machine and of PostgreSQL's protocol alone.
 //! Each usable CPU has a thread with its own epoll instance, listening socket and pipelined PostgreSQL connection.
 
 mod answers;
@@ -28,7 +28,7 @@ use crate::settings::Settings;
 use crate::worker::{Shared, Worker};
 
 const BACKLOG: i32 = 4096;
-/// Time limit for requests in progress after a stop signal.
+/// How long a stopping server waits for requests in progress.
 const GRACE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
@@ -49,7 +49,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         .ok_or_else(|| format!("HOST {:?} has no address", settings.host))?;
     let upstream = settings.upstream.as_deref().map(upstream::Target::parse).transpose()?;
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
-    // Counts the CPUs in the affinity mask, not all of the machine's CPUs.
+    // available_parallelism counts the CPUs in the affinity mask, not all of the machine's CPUs.
     let workers = thread::available_parallelism()?.get();
     let shared = Arc::new(Shared::new(settings.database, upstream));
     let mut threads = Vec::with_capacity(workers);
@@ -60,7 +60,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         wakers.push(worker.waker());
         threads.push(thread::spawn(move || {
             if let Err(error) = worker.run() {
-                // If a thread were missing, the benchmark would report wrong results, so exit instead.
+                // With a thread missing, the benchmark would report misleading results, so exit.
                 eprintln!("a thread failed: {error}");
                 std::process::exit(1);
             }
@@ -82,7 +82,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Opens a listening socket. The kernel distributes connections among all sockets of the port (SO_REUSEPORT).
+/// Opens a listening socket. The kernel distributes connections among all sockets on the port (SO_REUSEPORT).
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;

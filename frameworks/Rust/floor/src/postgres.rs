@@ -57,7 +57,7 @@ impl Handshake<'_> {
         Ok(())
     }
 
-    /// Returns the next message, or the server's error message.
+    /// Returns the next message. An ErrorResponse becomes an error with the server's text.
     fn receive(&mut self) -> io::Result<Message> {
         loop {
             match Message::parse(&mut self.input)? {
@@ -125,7 +125,8 @@ impl Handshake<'_> {
 // ---- messages to the server: Bind, Execute and Sync ----------------------------------------------------------------
 
 const EXECUTE_AND_SYNC: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
-// Portal name (empty), statement name, parameter formats, parameters, result formats. Format 1 is binary.
+// A Bind message consists of an empty portal name, statement name, parameter formats, parameters and result formats.
+// Format 1 is binary.
 const BIND_WORLD: [u8; 18] = [b'B', 0, 0, 0, 25, 0, b'w', 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 4];
 const BIND_FORTUNES: [u8; 16] = [b'B', 0, 0, 0, 15, 0, b'f', 0, 0, 0, 0, 0, 0, 1, 0, 1];
 const BINARY_RESULTS: [u8; 4] = [0, 1, 0, 1];
@@ -142,7 +143,7 @@ pub fn select_fortunes(output: &mut Vec<u8>) {
     output.extend_from_slice(&EXECUTE_AND_SYNC);
 }
 
-/// Writes a single update statement for all rows, which locks the rows in the given order.
+/// Appends a single UPDATE for all rows, which locks them in the given order.
 pub fn update_worlds(worlds: &[World], output: &mut Vec<u8>) {
     let array = 20 + 8 * worlds.len() as i32;
     output.push(b'B');

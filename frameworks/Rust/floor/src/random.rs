@@ -1,10 +1,10 @@
-//! Random ids and numbers, and integer parameters of requests.
+//! Random ids and numbers, and parsing of integer parameters.
 
 use std::num::IntErrorKind;
 
 const ROWS: i32 = 10_000;
 
-/// Returns an integer, uniform over 1..=10000, for use as an id or a number.
+/// Returns a uniformly distributed integer from 1 to 10000, for use as an id or a random number.
 pub fn row() -> i32 {
     fastrand::i32(1..=ROWS)
 }
@@ -13,7 +13,7 @@ pub fn rows(count: usize) -> Vec<i32> {
     (0..count).map(|_| row()).collect()
 }
 
-/// Returns distinct ids in ascending order, so concurrent updates lock rows in the same order and cannot deadlock.
+/// Returns distinct ids in ascending order. Concurrent updates thus lock rows in the same order and cannot deadlock.
 pub fn distinct_rows(count: usize) -> Vec<i32> {
     let mut ids = Vec::with_capacity(count);
     while ids.len() < count {
@@ -26,13 +26,13 @@ pub fn distinct_rows(count: usize) -> Vec<i32> {
     ids
 }
 
-/// Returns a number, uniform over 1..=10000 except `old`, so every write changes the row.
+/// Returns a random number from 1 to 10000 that differs from `old`, so that every update changes its row.
 pub fn other_number(old: i32) -> i32 {
     let drawn = fastrand::i32(1..ROWS);
     if drawn < old { drawn } else { drawn + 1 }
 }
 
-/// Returns a parameter as an integer within `low..=high`, or `otherwise` if it is missing or not an integer.
+/// Returns a parameter as an integer clamped to `low..=high`, or `otherwise` if it is missing or not an integer.
 pub fn clamped(parameter: Option<impl AsRef<str>>, low: i64, high: i64, otherwise: i64) -> i64 {
     let Some(text) = parameter.as_ref().map(AsRef::as_ref).filter(|text| !text.starts_with('+')) else {
         return otherwise;

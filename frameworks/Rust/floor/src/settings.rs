@@ -44,5 +44,5 @@ fn variable(name: &str, otherwise: &str) -> String {
 
 fn port(name: &str, otherwise: &str) -> Result<u16, String> {
     let text = variable(name, otherwise);
-    text.parse().map_err(|_| format!("{name} is {text:?}; a port is a number from 1 to 65535"))
+    text.parse().map_err(|_| format!("{name}: {text:?} is not a port; set a number from 1 to 65535"))
 }

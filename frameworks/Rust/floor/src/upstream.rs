@@ -1,4 +1,4 @@
-//! Requests to and responses from the upstream of `/fan-out`, which returns an integer for each GET.
+//! Requests to the upstream of `/fan-out`, and its responses. The upstream returns an integer for each GET.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -43,8 +43,8 @@ impl Target {
     }
 }
 
-/// Parses the response. Returns None if it is incomplete, and an error unless it is a 200 with a Content-Length and an
-/// integer as the body.
+/// Parses a response, which must have status 200, a Content-Length, and an integer as its body. Returns `None` if the
+/// response is incomplete.
 pub fn answer(bytes: &[u8]) -> Option<Result<Answer, String>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut headers);

@@ -28,7 +28,8 @@ use self::jobs::Job;
 const ROWS: usize = 10_000;
 const EVENTS: usize = 1024;
 const SCRATCH: usize = 64 * 1024;
-/// Maximum size of a client's pending input or output, in bytes. While it is exceeded, no more input is read.
+/// Limit on a client's buffered input and on its buffered output, in bytes. Beyond the first, no more input is read;
+/// beyond the second, no more requests are handled.
 const BACKLOG: usize = 1 << 20;
 
 const LISTENER: u64 = 0;
@@ -42,7 +43,7 @@ const INDEX: u64 = CLIENT - 1;
 pub struct Shared {
     database: settings::Database,
     upstream: Option<upstream::Target>,
-    /// The cache of `/cached-queries`: numbers by id, 0 for missing rows.
+    /// The cache for `/cached-queries`: random numbers indexed by row id, or 0 for rows that are not cached.
     cache: Vec<AtomicI32>,
     stopping: AtomicBool,
 }
@@ -60,7 +61,7 @@ impl Shared {
 
 struct Client {
     connection: Connection,
-    /// A number that identifies the client. Unlike the client's index, it is never reused.
+    /// Identifies the client. Unlike the client's index, it is never reused.
     serial: u64,
     /// Whether a request is running as a job. Later requests wait for it, so responses keep their order.
     busy: bool,

@@ -1,4 +1,5 @@
-//! The benchmark's tests on ntex. Each usable CPU has a worker with a pipelined PostgreSQL connection.
+//! Implements the benchmark's test types with ntex. Each usable CPU has a worker with a pipelined PostgreSQL
+//! connection.
 
 mod database;
 mod random;
@@ -23,9 +24,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const BACKLOG: i32 = 4096;
 const ROWS: u64 = 10_000;
-/// Idle connections stay open longer than a load lasts.
+/// Longer than any load lasts, so that idle connections stay open.
 const KEEP_ALIVE: Seconds = Seconds(300);
-/// Time limit for requests in progress after a stop signal.
+/// How long a stopping server waits for requests in progress.
 const GRACE: Seconds = Seconds(3);
 
 #[ntex::main]
@@ -35,7 +36,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let upstream = settings.upstream.as_deref().map(Upstream::new).transpose()?;
     let cache = Cache::new(ROWS);
     println!("listening on {}:{}", address.0, address.1);
-    // Each worker calls this function once, on its own runtime. The default is a worker per CPU of the affinity mask.
+    // Each worker calls this closure once, on its own runtime. By default, there is one worker per CPU in the affinity
+    // mask.
     HttpServer::new(async move || {
         App::new()
             .middleware(DefaultHeaders::new().header("Server", "ntex"))

@@ -19,7 +19,7 @@ use crate::upstream::Upstream;
 const HELLO: &str = "Hello, World!";
 const MAX_QUERIES: i64 = 500;
 
-/// The connections of a worker, and the cache that all workers share.
+/// A worker's connections, and the cache shared by all workers.
 pub struct Context {
     pub database: Database,
     pub cache: Cache<i32, World>,
@@ -97,7 +97,7 @@ async fn cached_queries(context: State<Context>, parameters: Parameters) -> Resu
     try_join_all(cached).await.map(Json).map_err(|_| Unavailable)
 }
 
-/// Reads, changes and writes each row.
+/// Reads random rows, gives each a new number, and writes them back.
 async fn updates(context: State<Context>, parameters: Parameters) -> Result<Json<Vec<World>>, Unavailable> {
     let ids = random::distinct_rows(count(&parameters, "queries"));
     let mut worlds = context.database.worlds(&ids).await?;

@@ -55,7 +55,7 @@ app.get('/fortunes', async (c) => {
 
 app.get('/delay', async (c) => {
   const due = performance.now() + clamped(c.req.query('ms'), 0, 1000, 0);
-  // Timers count whole milliseconds of the loop's clock, and may fire up to a millisecond early.
+  // Timers use the event loop's millisecond clock, so they may fire up to a millisecond early.
   for (let left; (left = due - performance.now()) > 0; ) await new Promise((done) => setTimeout(done, Math.ceil(left)));
   return c.text('Hello, World!');
 });

@@ -1,4 +1,4 @@
-// A cluster on Bun: the primary starts a process per usable CPU. All listen on the same port (SO_REUSEPORT).
+// A cluster on Bun: the primary starts one worker per usable CPU. All workers listen on the same port (SO_REUSEPORT).
 import { availableParallelism } from 'node:os';
 
 const GRACE_MS = 3000;
@@ -7,7 +7,7 @@ if (process.env.TFB_WORKER) {
   const { serve } = await import('./bun-worker.ts');
   serve(GRACE_MS);
 } else {
-  // availableParallelism() counts the CPUs of the affinity mask.
+  // availableParallelism() counts the CPUs in the affinity mask, not all of the machine's CPUs.
   const workers = Array.from({ length: availableParallelism() }, () =>
     Bun.spawn([process.execPath, import.meta.path], {
       env: { ...process.env, TFB_WORKER: '1' },
@@ -18,7 +18,7 @@ if (process.env.TFB_WORKER) {
   );
   let stopping = false;
 
-  // With one worker fewer, the benchmark would report wrong results, so stop instead.
+  // Also called when a worker dies: results measured with fewer workers would be wrong.
   function stop(exitCode: number): void {
     if (stopping) return;
     stopping = true;

@@ -36,14 +36,14 @@ export function worlds(ids: number[]): Promise<World[]> {
   );
 }
 
-/** Returns cached rows, after reading missing rows. The cache holds at most the whole table. */
+/** Returns rows from the cache. Rows that are not cached are read first. */
 export async function cachedWorlds(ids: number[]): Promise<World[]> {
   const missing = [...new Set(ids.filter((id) => !cache.has(id)))];
   for (const world of await worlds(missing)) cache.set(world.id, world);
   return ids.map((id) => cache.get(id)!);
 }
 
-/** Writes all numbers in one statement, which locks rows in the order of their ids. */
+/** Stores all numbers in one statement, which locks the rows in the order of their ids. */
 export async function updateWorlds(changed: World[]): Promise<void> {
   const ids = changed.map((world) => world.id);
   const numbers = changed.map((world) => world.randomNumber);
@@ -56,7 +56,7 @@ export function fortunes(): Promise<Fortune[]> {
   return sql<Fortune[]>`SELECT id, message FROM fortune`;
 }
 
-/** Closes idle connections at once, and others after their statements. */
+/** Closes idle connections at once and busy connections when their statements finish, after two seconds at most. */
 export function closeDatabase(): Promise<void> {
   return sql.end({ timeout: 2 });
 }

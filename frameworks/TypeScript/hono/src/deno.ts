@@ -1,9 +1,9 @@
-// The application on Deno. `deno serve --parallel` runs this module on a thread for each CPU of the affinity mask.
+// The application on Deno. `deno serve --parallel` runs this module in one thread per CPU in the affinity mask.
 import { closeDatabase } from './database.ts';
 
 export { app as default } from './app.ts';
 
-// Deno itself would wait for the connections to the database.
+// Open database connections would keep Deno running after SIGTERM.
 Deno.addSignalListener('SIGTERM', async () => {
   await closeDatabase();
   Deno.exit(0);

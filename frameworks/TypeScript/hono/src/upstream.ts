@@ -1,4 +1,4 @@
-// The upstream of /fan-out.
+// A client for the upstream of /fan-out.
 
 async function value(url: string): Promise<number> {
   const response = await fetch(url);

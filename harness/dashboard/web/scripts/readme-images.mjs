@@ -1,4 +1,4 @@
-// Create the README's image of the published round, or of a given run: npm run images [-- ../../../results/RUN]
+// Create the README's screenshot from the published round or from a given run: npm run images [-- ../../../results/RUN]
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

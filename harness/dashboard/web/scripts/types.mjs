@@ -1,4 +1,4 @@
-// Generate src/documents.d.ts from the JSON Schema of the Python models on standard input:
+// Generate src/documents.d.ts from the Python models' JSON Schema, which is read from standard input:
 //   python -m harness.dashboard.documents | node scripts/types.mjs > src/documents.d.ts
 import { compile } from "json-schema-to-typescript";
 
@@ -6,7 +6,7 @@ let text = "";
 for await (const chunk of process.stdin) text += chunk;
 const schema = JSON.parse(text);
 
-// Remove the titles of properties. They repeat the names, and each would become an alias type.
+// Remove the properties' titles, because each title would become a redundant type alias.
 function removeTitles(node) {
   if (Array.isArray(node)) node.forEach(removeTitles);
   else if (node && typeof node === "object") {

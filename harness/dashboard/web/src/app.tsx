@@ -1,4 +1,4 @@
-// The frame around every page. It shows the header and the page that the route selects, and opens dropped files.
+// The application's root component. It shows the header and the selected page, and opens dropped files.
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { href, Provider, useRoute } from "./hooks";
 import { ClaimsPage } from "./pages/claims";

@@ -4,8 +4,8 @@ import type { Ranking, Ratio, Row, RunDocument, Score, Standing, Table } from ".
 import { isNumber } from "./format";
 
 /**
- * Return the document with ratios to `baseline`, and with a note instead of the summary. Throw an Error if the run does
- * not include the baseline.
+ * Return the document with ratios to `baseline`. A note replaces the summary, whose ratios refer to the recorded
+ * baseline. Throw an Error if the run does not include `baseline`.
  */
 export function rebase(doc: RunDocument, baseline: string): RunDocument {
   if (!doc.run.implementations.some((info) => info.name === baseline))
@@ -51,7 +51,7 @@ export function rebaseTable(table: Table, baseline: string): Table {
   return { ...table, rows };
 }
 
-/** Return the ratio between two rows, from their ratios to the recorded baseline or, without these, their medians. */
+/** Return the ratio of two rows: the quotient of their ratios to the recorded baseline, or else of their medians. */
 function quotient(standing: Standing, other: Standing | null | undefined): Ratio | null {
   if (!other) return null;
   const [own, base] = [standing.to_reference?.value, other.to_reference?.value];

@@ -1,4 +1,4 @@
-// Labels, counts and chart positions for claim verdicts, independent of the components that render them.
+// Pure functions that label, count, filter and position claim verdicts for display.
 import type { ClaimVerdict, StatementVerdict } from "./documents";
 import { times, timesWithInterval } from "./format";
 
@@ -11,11 +11,11 @@ export const VERDICTS: readonly Verdict[] = [
   "undecided",
 ];
 
-/** Explanation of each verdict. */
+/** The meaning of each verdict, shown as a tooltip. */
 export const VERDICT_MEANINGS: Record<Verdict, string> = {
   supported: "The interval lies within the tolerance of the claimed value, or on the claimed side of 1.",
   "direction only": "The direction is as claimed, but the size differs or is undecided.",
-  refuted: "The interval excludes the claimed direction or equality.",
+  refuted: "The interval rules out the claimed direction or the claimed equality.",
   "needs a larger machine": "The claim concerns a rate that needs more CPUs than this machine has.",
   undecided: "The interval neither supports nor refutes the claim; the statement says what would settle it.",
 };
@@ -36,7 +36,7 @@ export function claimedValue(statement: StatementVerdict): string {
   return `${statement.said}, here ${times(here)}`;
 }
 
-/** Return the ratio with its interval, or the count if the statement compares nothing. */
+/** Return the measured ratio with its interval, or the measured count if the statement makes no comparison. */
 export function measuredValue(statement: StatementVerdict): string {
   const { value, low, high } = statement;
   if (value === null) return "–";
@@ -52,8 +52,8 @@ export function groupByTalk(verdicts: readonly ClaimVerdict[]): [string, ClaimVe
 }
 
 /**
- * Return the positions (0 to 1) of the interval, the value, the number 1 and the claimed range on a logarithmic line.
- * Return null if there is no interval.
+ * Return where the interval, the value, a ratio of 1 and the claimed range lie on a logarithmic line from 0 (left) to 1
+ * (right). Return null if there is no interval.
  */
 export function intervalPositions(statement: StatementVerdict) {
   const { value, low, high, least, most } = statement;
@@ -66,7 +66,7 @@ export function intervalPositions(statement: StatementVerdict) {
   return { unity: at(1), value: at(value), low: at(low), high: at(high), claimed };
 }
 
-/** Return the claims with this verdict (any, if empty) whose title, talk, quotation or statements contain all words. */
+/** Return the claims with this verdict (or any, if empty) whose text contains all words, ignoring case. */
 export function filterClaims(
   verdicts: readonly ClaimVerdict[],
   { text, verdict }: { text: string; verdict: string },

@@ -139,7 +139,7 @@ export interface RunInfo {
   links: MachineLink[];
 }
 /**
- * Facts about a machine, and a grade of its suitability for measurements.
+ * A machine's properties, and a grade for its suitability for measurements.
  */
 export interface Machine {
   hostname: string;
@@ -209,7 +209,7 @@ export interface BuildRecord {
   stand_ins: string[];
 }
 /**
- * A closed loop: each connection has ``depth`` outstanding requests, and sends the next one after each response.
+ * A closed loop: each connection keeps ``depth`` requests outstanding, and sends the next one after a response.
  */
 export interface ClosedLoop {
   kind: "closed";
@@ -239,9 +239,9 @@ export interface Scenario {
   depth: 1;
 }
 /**
- * The difference that ``compare --copy`` measured between two copies of an implementation.
+ * The difference between two copies of the same implementation, as measured by ``compare --copy``.
  *
- * The noise floor depends on the machine and the profile. Comparisons do not report differences below the noise floor.
+ * The noise floor depends on the machine and the profile. Comparisons do not report smaller differences.
  */
 export interface NoiseFloor {
   implementation: string;
@@ -261,7 +261,7 @@ export interface MachineSet {
   processes: number[];
 }
 /**
- * A part of a selection. All parts contain the baseline, and every other implementation is in exactly one part.
+ * One part of a selection of implementations. All parts share the baseline, but no other implementation.
  */
 export interface Part {
   number: number;
@@ -327,7 +327,7 @@ export interface Table {
   rows: Row[];
 }
 /**
- * An implementation in a table.
+ * A row of a ranking table, with the results of one implementation.
  */
 export interface Row {
   implementation: string;
@@ -351,7 +351,7 @@ export interface Row {
   cpu_to_floor: number | null;
 }
 /**
- * Estimate, position and tie group of a row. Tie groups are numbered from 1, best first.
+ * A row's estimate, rank and tie group. Tie groups are numbered from 1, best first.
  */
 export interface Standing {
   estimate: Estimate;
@@ -362,7 +362,7 @@ export interface Standing {
   to_best: Ratio | null;
 }
 /**
- * An estimate of a quantity: the median over processes, with a confidence interval.
+ * The median of a metric over processes, with a confidence interval.
  */
 export interface Estimate {
   median: number;
@@ -412,7 +412,7 @@ export interface Score {
   missing: string[];
 }
 /**
- * A test type's ranking by the capacity at a latency goal.
+ * A test type's ranking by capacity at a latency goal.
  */
 export interface LatencyTable {
   test_type: string;
@@ -420,7 +420,7 @@ export interface LatencyTable {
   rows: GoalRow[];
 }
 /**
- * The largest acceptable latency at a percentile. ``p99=10ms`` is a limit of 0.01 s for the 99th percentile.
+ * The largest acceptable latency at a percentile: ``p99=10ms`` limits the 99th percentile to 0.01 s.
  */
 export interface LatencyGoal {
   percentile: number;
@@ -440,7 +440,7 @@ export interface GoalRow {
   points: RatePoint[];
 }
 /**
- * An implementation's latency at a share of the throughput, or at a rate common to all implementations.
+ * An implementation's latency in an open loop at one rate.
  */
 export interface RatePoint {
   purpose: "share" | "common";
@@ -543,7 +543,7 @@ export interface TestDocument {
   problems: ReadProblem[];
 }
 /**
- * The latency of every cell of a test type. There are no cells if requests were pipelined.
+ * The latency of every cell of a test type. ``cells`` is empty if requests were pipelined.
  */
 export interface LatencyDocument {
   test_type: string;
@@ -564,7 +564,7 @@ export interface ComparisonDocument {
   verdict: string[];
 }
 /**
- * Run B compared with run A, cell by cell.
+ * A comparison of run B with run A, cell by cell.
  */
 export interface Comparison {
   run_a: string;
@@ -590,7 +590,7 @@ export interface CellComparison {
   only_in: "" | "A" | "B";
 }
 /**
- * The ratio of run B to run A for a metric of a cell, and the verdict.
+ * How a cell's metric changed from run A to run B: the ratio and the verdict.
  */
 export interface Effect {
   ratio: Ratio | null;
@@ -608,7 +608,7 @@ export interface CellDocument {
   problems: ReadProblem[];
 }
 /**
- * A measurement of a cell (implementation x test type x load) in one process.
+ * One measurement of a cell (implementation x test type x load) in one process.
  */
 export interface Trial {
   started_at: number;
@@ -675,7 +675,7 @@ export interface ServerUsage {
   compiler_cpu_seconds: number | null;
 }
 /**
- * About one second of a load.
+ * Measurements during about one second of a load.
  */
 export interface Window {
   start: number;
@@ -688,7 +688,7 @@ export interface Window {
   compiler_cpu: number | null;
 }
 /**
- * The part of a load that one of several client machines generated.
+ * One client machine's share of a load that several machines generate together.
  */
 export interface ClientUsage {
   client: string;
@@ -770,7 +770,7 @@ export interface WarmUp {
   windows: Window[];
 }
 /**
- * Result of the checks on responses that the server sent during the trial.
+ * Results of checks on the responses that the server sent during the trial.
  */
 export interface TrialEvidence {
   judged: number;
@@ -778,7 +778,7 @@ export interface TrialEvidence {
   objections: CheckResult[];
 }
 /**
- * The result of a check, for example of a response or of the database.
+ * The result of a check, for example on a response or on the database.
  */
 export interface CheckResult {
   check: string;

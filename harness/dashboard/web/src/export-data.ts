@@ -1,4 +1,4 @@
-// Data for exporting tables: values in SI units, and bars.
+// Converts tables to cells in SI units and to bars, for export.
 import type { Cells } from "./export";
 import { factor, isNumber, ranks, span, times } from "./format";
 import { label } from "./load";
@@ -24,7 +24,7 @@ const COLUMNS = [
   ...["requests_per_second_per_megabyte", "threads", "startup_seconds", "errors", "notes"],
 ];
 
-/** Return a ranking's values as cells. */
+/** Convert a ranking to cells, one row per implementation. */
 export function rankingCells(list: readonly RankedRow[]): Cells {
   return {
     columns: COLUMNS,
@@ -46,7 +46,7 @@ export function rankingCells(list: readonly RankedRow[]): Cells {
   };
 }
 
-/** Return the overall table as cells, with the test types' values (if `absolute`) or ratios. */
+/** Convert the overall table to cells. The columns of the test types contain values if `absolute`, otherwise ratios. */
 export function scoreCells(list: readonly ScoreRow[], tests: readonly string[], absolute: boolean): Cells {
   return {
     columns: ["implementation", "language", "rank_low", "rank_high", "score", "score_low", "score_high", ...tests],
@@ -58,7 +58,7 @@ export function scoreCells(list: readonly ScoreRow[], tests: readonly string[], 
   };
 }
 
-/** Return a ranking's bars. */
+/** Convert a ranking to bars. */
 export function rankingBars(list: readonly RankedRow[], spec: MetricSpec, best: number | null): BarRow[] {
   return list.map((entry) => {
     const { figure, row, standing } = entry;
@@ -78,7 +78,7 @@ export function rankingBars(list: readonly RankedRow[], spec: MetricSpec, best: 
   });
 }
 
-/** Return the overall table's bars. */
+/** Convert the overall table to bars. */
 export function scoreBars(list: readonly ScoreRow[]): BarRow[] {
   const best = Math.max(...list.map((entry) => entry.score ?? 0));
   return list.map((entry) => ({

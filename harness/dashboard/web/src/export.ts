@@ -6,7 +6,7 @@ export interface Cells {
   rows: Cell[][];
 }
 
-/** Format cells as CSV (RFC 4180). Texts that a spreadsheet would evaluate as a formula get a leading apostrophe. */
+/** Format cells as CSV (RFC 4180). A leading apostrophe prevents spreadsheets from evaluating text as a formula. */
 export function csv({ columns, rows }: Cells): string {
   const field = (value: Cell): string => {
     if (value === null) return "";
@@ -17,7 +17,7 @@ export function csv({ columns, rows }: Cells): string {
   return [columns, ...rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 }
 
-/** Return one object per row, keyed by column. */
+/** Convert each row to an object with the column names as keys. */
 export function objects({ columns, rows }: Cells): Record<string, Cell>[] {
   return rows.map((row) => Object.fromEntries(columns.map((column, index) => [column, row[index] ?? null])));
 }
@@ -34,7 +34,7 @@ export function saveSvg(svg: SVGSVGElement, name: string): void {
   save(new Blob([standalone(svg)], { type: "image/svg+xml" }), `${fileName(name)}.svg`);
 }
 
-/** Save a chart as PNG at twice its size on the page, so it is sharp in print. */
+/** Save a chart as PNG at twice its displayed size, so that it is sharp in print. */
 export async function savePng(svg: SVGSVGElement, name: string): Promise<void> {
   const address = URL.createObjectURL(new Blob([standalone(svg)], { type: "image/svg+xml" }));
   try {
@@ -66,7 +66,7 @@ const EXPORTED_STYLES = [
   "font-weight",
 ];
 
-/** Return the drawing as a standalone SVG document, with computed styles as attributes and the page's background. */
+/** Return a drawing as an SVG document that needs no style sheet: attributes contain its computed styles. */
 function standalone(svg: SVGSVGElement): string {
   const copy = svg.cloneNode(true);
   if (!(copy instanceof SVGSVGElement)) return "";

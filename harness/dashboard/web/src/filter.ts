@@ -1,8 +1,8 @@
-// Pure functions that select implementations by text, facets, presets, hidden names and best variant.
+// Pure functions that filter implementations by text, facets and presets, and select each framework's best variant.
 import type { ImplementationInfo } from "./documents";
 import { FACETS, type Facet, noFacets, type Route } from "./route";
 
-/** Key for a missing fact. TechEmpower writes "None" if there is no database or web server. */
+/** Key for a missing value. TechEmpower writes "None" if there is no database or web server. */
 export const NO_FACT = "none";
 
 /** Return an implementation's values for a facet, in their original spelling. */
@@ -13,7 +13,7 @@ export function facetValues(info: ImplementationInfo | null, facet: Facet): stri
   return nonEmpty.length > 0 ? nonEmpty : [NO_FACT];
 }
 
-/** Normalise a value for comparison: C++ and c++ are equal. */
+/** Normalize a value for case-insensitive comparison: C++ equals c++. */
 export function foldCase(value: string): string {
   return value.trim().toLowerCase();
 }
@@ -24,7 +24,7 @@ export interface FacetValue {
   count: number;
 }
 
-/** Return the values of each facet with implementation counts. Facets with a single value are omitted. */
+/** Return each facet's values with the number of implementations. Facets with a single value are omitted. */
 export function facets(infos: Iterable<ImplementationInfo>): { facet: Facet; values: FacetValue[] }[] {
   const all = [...infos];
   return FACETS.map((facet) => ({ facet, values: valuesOf(all, facet) })).filter(({ values }) => values.length > 1);
@@ -49,8 +49,8 @@ function valuesOf(infos: readonly ImplementationInfo[], facet: Facet): FacetValu
 export type Filter = Pick<Route, "text" | "facets" | "hidden">;
 
 /**
- * Return a predicate for implementations. All words of the filter text must occur in the implementation's name or
- * facts. Commas separate alternatives.
+ * Return a predicate for implementations. The implementation's name and metadata must contain all words of the filter
+ * text. Commas separate alternatives.
  */
 export function matcher(filter: Filter): (name: string, info: ImplementationInfo | null) => boolean {
   const alternatives = filter.text
@@ -85,7 +85,7 @@ function searchText(name: string, info: ImplementationInfo | null): string {
   return text;
 }
 
-/** Return the name of each framework's best variant. `names` are sorted, best first. */
+/** Return the name of each framework's best implementation. `names` are sorted, best first. */
 export function bestVariants(names: readonly string[], infos: ReadonlyMap<string, ImplementationInfo>): Set<string> {
   const bestByFramework = new Map<string, string>();
   for (const name of names) {
@@ -110,7 +110,7 @@ const PRESETS: readonly Preset[] = [
   { name: "JVM languages", facets: { language: ["java", "kotlin", "scala", "groovy", "clojure"] } },
 ];
 
-/** Return the presets that keep some of these implementations but not all. */
+/** Return the presets that match some but not all of these implementations. */
 export function presets(infos: readonly ImplementationInfo[]): Preset[] {
   return PRESETS.filter((preset) => {
     const matches = matcher({ text: "", hidden: [], facets: { ...noFacets(), ...preset.facets } });

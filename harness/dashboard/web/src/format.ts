@@ -1,4 +1,4 @@
-// Formats numbers. Values are SI floats; the rules match harness/units.py.
+// Formats numbers in SI units for display, with the same rules as harness/units.py.
 
 export const UNKNOWN = "–";
 
@@ -17,7 +17,7 @@ export function rate(perSecond: number | null | undefined): string {
 /** Format a count with thousands separators. */
 export const count = rate;
 
-/** Format a number with three (or `digits`) significant digits. Only absolute values below 1e-9 get an exponent. */
+/** Format a number with `digits` significant digits, without an exponent unless its absolute value is below 1e-9. */
 export function significant(value: number, digits = 3): string {
   if (value === 0) return "0";
   if (Math.abs(value) < 1e-9) return value.toExponential(1);
@@ -39,7 +39,7 @@ export function seconds(value: number | null | undefined): string {
   return `${grouped.format(Math.floor(minutes / 60))} h ${String(minutes % 60).padStart(2, "0")} min`;
 }
 
-/** Format the time since an event, which changes every second: 42 s, 3 min 05 s. */
+/** Format a running duration in whole seconds: 42 s, 3 min 05 s. */
 export function duration(value: number): string {
   return value < 59.5 ? `${Math.max(0, Math.round(value))} s` : seconds(value);
 }
@@ -66,7 +66,7 @@ export function times(value: number | null | undefined): string {
   return isNumber(value) ? `${factor(value)}×` : UNKNOWN;
 }
 
-/** Format a ratio without ×: two decimals below 10, otherwise three significant digits; two digits below 0.1. */
+/** Format a ratio without ×: 1.12, 0.31, 12.4, 0.0042. */
 export function factor(value: number): string {
   const size = Math.abs(value);
   return size < 10 && size >= 0.095 ? value.toFixed(2) : significant(value, size < 0.095 ? 2 : 3);
@@ -78,7 +78,7 @@ export function percent(value: number | null | undefined): string {
   return `${Math.abs(value) < 0.0995 ? (value * 100).toFixed(1) : (value * 100).toFixed(0)} %`;
 }
 
-/** Format an interval as ``[1.08, 1.17]``, or as "" if there is no interval or if both bounds are equal. */
+/** Format an interval as ``[1.08, 1.17]``, or as "" if it is missing or its bounds are equal. */
 export function span(
   low: number | null | undefined,
   high: number | null | undefined,
@@ -95,13 +95,13 @@ export function timesWithInterval(ratio: { value: number; low: number | null; hi
   return [times(ratio.value), span(ratio.low, ratio.high, factor)].filter(Boolean).join(" ");
 }
 
-/** Format an interval of possible ranks: ``2`` or ``2–3``. */
+/** Format a range of possible ranks: ``2`` or ``2–3``. */
 export function ranks(interval: { low: number; high: number } | null | undefined): string {
   if (!interval) return UNKNOWN;
   return interval.low === interval.high ? String(interval.low) : `${interval.low}–${interval.high}`;
 }
 
-/** Format epoch seconds as local date and time, to the minute. */
+/** Format epoch seconds as a local date and time without seconds. */
 export function dateTime(epoch: number | null | undefined): string {
   if (!isNumber(epoch) || epoch <= 0 || epoch > 8.64e12) return UNKNOWN;
   const date = new Date(epoch * 1000);

@@ -1,4 +1,4 @@
-// Hooks for the route in the URL, and for loading documents.
+// Hooks that read and change the route in the URL, and hooks that load documents.
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import { emptyRoute, format, parse, type Route } from "./route";
@@ -6,11 +6,11 @@ import type { Source } from "./source";
 
 export type Go = (change: Partial<Route>, how?: "push" | "replace") => void;
 
-const URL_DELAY = 100; // milliseconds to wait after typing, because updating the URL is slow in browsers
+const URL_DELAY = 100; // milliseconds after typing before the URL changes, because URL updates are slow
 
 /**
- * Return the route, and a function that changes it. Typing replaces the history entry after a delay; other changes
- * add an entry.
+ * Return the route, and a function that changes it. Text input replaces the current history entry after a delay. All
+ * other changes add an entry.
  */
 export function useRoute(): [Route, Go] {
   const [route, setRoute] = useState(() => parse(location.hash));
@@ -38,7 +38,7 @@ export function useRoute(): [Route, Go] {
     const next = { ...latest.current, ...change };
     if (how === "replace") writing.current = setTimeout(write, URL_DELAY);
     else {
-      write(); // store the typed text in the current history entry, so the user can go back to it
+      write(); // store pending text input in the current history entry, so the user can go back to it
       const hash = format(next);
       if (hash !== location.hash) history.pushState(null, "", hash);
     }
@@ -59,11 +59,11 @@ export const Provider = PageContext.Provider;
 
 export function usePage(): Context {
   const context = useContext(PageContext);
-  if (!context) throw new Error("usePage was called outside of the page's Provider");
+  if (!context) throw new Error("usePage must be called inside the page's Provider");
   return context;
 }
 
-/** Return a link to a route. Omitted parts have their defaults. */
+/** Return the URL of a route. Missing parts have their default values. */
 export function href(parts: Partial<Route>): string {
   return format({ ...emptyRoute(), ...parts });
 }
@@ -73,7 +73,7 @@ export type Loaded<Value> =
 
 const NOTHING: Loaded<null> = { state: "ready", value: null };
 
-/** Load a document as `useDocument` does. If `load` is null, return null immediately. */
+/** Like useDocument, but returns null without loading anything if `load` is null. */
 export function useOptionalDocument<Value>(
   key: string,
   load: (() => Promise<Value | null>) | null,
@@ -82,7 +82,7 @@ export function useOptionalDocument<Value>(
   return load ? loaded : NOTHING;
 }
 
-/** Load a document whenever the key changes. If only the part after # changes, the previous document stays visible. */
+/** Load a document whenever `key` changes. If only the part after # changes, keep the old document while loading. */
 export function useDocument<Value>(key: string, load: () => Promise<Value>, enabled = true): Loaded<Value> {
   const [latest, setLatest] = useState<{ key: string; loaded: Loaded<Value> }>({
     key: "",

@@ -1,11 +1,11 @@
-// Names of loads, test types and trials. Short labels appear in URLs and in Python, and longer names on the page.
+// Names of loads, test types and trials. URLs and Python use short labels, and the page shows longer names.
 import type { ClosedLoop, OpenLoop, Scenario, Trial } from "./documents";
 import { percent } from "./format";
 import titles from "./test-titles.json";
 
 export type Load = ClosedLoop | OpenLoop | Scenario;
 
-/** Return a label as in harness/records/loads.py: ``c64``, ``c64 q20``, ``c256 p16``, ``c64 r10``, ``1000/s c64``, ``x8``. */
+/** Return the label, as in harness/records/loads.py: ``c64``, ``c64 q20``, ``c256 p16``, ``1000/s c64``, ``x8``. */
 export function label(load: Load): string {
   if (load.kind === "scenario") return `x${load.factor}`;
   return [
@@ -19,7 +19,7 @@ export function label(load: Load): string {
     .join(" ");
 }
 
-/** Return a name for display: ``64 connections``, ``20 queries``, ``1000 requests/s``. */
+/** Return the display name: ``64 connections``, ``20 queries``, ``1000 requests/s``. */
 export function name(load: Load): string {
   if (load.kind === "scenario") return `×${load.factor} arrivals`;
   if (load.kind === "open") return `${load.rate.toFixed(0)} requests/s`;
@@ -28,26 +28,26 @@ export function name(load: Load): string {
   return `${load.connections} ${load.close_after ? "short " : ""}connections${depth}`;
 }
 
-/** Return the parameter by which a test type's loads differ. */
+/** Return the parameter that varies between a test type's loads. */
 export function axis(loads: readonly Load[]): "queries" | "connections" {
   return loads.some((load) => load.queries !== null) ? "queries" : "connections";
 }
 
-/** Return a load's position on the axis for `parameter`. */
+/** Return a load's value of `parameter`, which is its position on the axis. */
 export function position(load: Load, parameter: "queries" | "connections"): number {
   return parameter === "queries" ? (load.queries ?? 0) : load.connections;
 }
 
-/** Return the name of a trial within its cell: process and round, as in ``P1 R3`` or ``P1 R1, check by wrk``. */
+/** Return a trial's name within its cell: "P1 R3" for process 1 and round 3, or "P1 R1, check by wrk" for a witness. */
 export function trialName(trial: Trial): string {
   const purposes = { measure: "", witness: `check by ${trial.generator}`, share: "", common: "", search: "search" };
   return [`P${trial.process + 1} R${trial.round + 1}`, purposes[trial.purpose]].filter(Boolean).join(", ");
 }
 
 /**
- * Describe how well the witnesses (trials with the independent load generator) agree, as in ``wrk, independent check:
- * CPU per request agrees within 3 %``. Each witness is compared with the previous trial at the same load. Return null
- * if there are no witnesses.
+ * Describe how well witnesses (trials with the independent load generator) agree with the other trials, for example
+ * ``wrk, independent check: CPU per request agrees within 3 %``. Each witness is compared with the last trial before it
+ * at the same load. Return null if there are no witnesses.
  */
 export function describeWitness(trials: readonly Trial[]): string | null {
   const witnesses = trials.filter((trial) => trial.purpose === "witness");
@@ -68,7 +68,7 @@ export function describeWitness(trials: readonly Trial[]): string | null {
   return `${generator}, independent check: CPU per request ${disagrees ? "differs by" : "agrees within"} ${largest}`;
 }
 
-const DISAGREEMENT = "the two generators disagree"; // flag of the validity check that compares the load generators
+const DISAGREEMENT = "the two generators disagree"; // flag set by the validity check that compares the generators
 
 const TITLES: Partial<Record<string, string>> = titles;
 

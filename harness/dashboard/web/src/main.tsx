@@ -1,4 +1,4 @@
-// Entry point of the page. It shows the embedded run, if there is one, or else the runs on the dashboard's server.
+// The page's entry point. It shows the embedded run, if any, or else the runs on the dashboard's server.
 import { render } from "preact";
 import { App } from "./app";
 import { EmbeddedSource, embedded, ServerSource } from "./source";

@@ -1,19 +1,18 @@
-// The metrics by which a table can be ranked. The selected metric determines the bars, the order, the ratios, and
-// whether higher or lower is better.
+// The metrics by which a table can be ranked. The selected metric determines the order, the bars and the ratios.
 import type { Row, Standing } from "./documents";
 import { bytes, count, isNumber, micros, rate, seconds, significant, times, UNKNOWN } from "./format";
 import type { Metric } from "./route";
 
 export interface MetricSpec {
   id: Metric;
-  name: string; // name within a sentence
+  name: string; // name in sentences
   column: string; // column header
-  title: string; // explanation
-  unit: string; // unit to append to a value that is shown outside its column
-  tickUnit?: number; // axis ticks are round multiples of this unit
+  title: string; // tooltip that explains the metric
+  unit: string; // appended to values outside the table
+  tickUnit?: number; // axis ticks are round multiples of this number
   lowerIsBetter: boolean;
-  always: boolean; // whether the column is shown even if another metric is selected
-  processes: boolean; // whether harness/stats estimates the metric over processes, with intervals and ranks
+  always: boolean; // whether the column is shown even when another metric is selected
+  processes: boolean; // whether harness/stats computes intervals and ranks for the metric
   figure(value: number | null | undefined): string;
   /** Return the value of a row, or null if it was not measured. */
   value(row: Row): number | null;
@@ -69,7 +68,7 @@ export const SPECS: Record<Metric, MetricSpec> = {
     name: "response time",
     column: "Response time",
     title:
-      "Mean response time of the closed loop (with one connection, the time that a single client waits): median of the processes",
+      "Mean response time in a closed loop (with one connection, how long a single client waits): median of the processes",
     unit: "",
     lowerIsBetter: true,
     always: false,
@@ -82,7 +81,7 @@ export const SPECS: Record<Metric, MetricSpec> = {
     id: "density",
     name: "throughput per memory",
     column: "Requests/s/MB",
-    title: "Requests per second and megabyte of peak resident memory: median of the processes",
+    title: "Requests per second per megabyte of peak resident memory: median of the processes",
     unit: "requests/s/MB",
     lowerIsBetter: false,
     always: false,
@@ -119,7 +118,7 @@ export const SPECS: Record<Metric, MetricSpec> = {
   },
 };
 
-/** Create the metric for a latency percentile of the closed loop. */
+/** Create the metric for a latency percentile in a closed loop. */
 function percentile(id: Metric, point: string, words: string): MetricSpec {
   return {
     id,
@@ -141,13 +140,13 @@ export function availableMetrics(rows: readonly Row[]): MetricSpec[] {
   return Object.values(SPECS).filter((spec) => rows.some((row) => spec.value(row) !== null));
 }
 
-/** Return a value as a share of the best: 1 for the best value, less for all others. */
+/** Return how good a value is relative to the best: 1 for the best value, less for all others. */
 export function shareOfBest(spec: MetricSpec, value: number | null, best: number | null): number | null {
   if (!isNumber(value) || !isNumber(best) || value <= 0 || best <= 0) return null;
   return spec.lowerIsBetter ? best / value : value / best;
 }
 
-/** Return the best value of the ranked rows. */
+/** Return the best value among the ranked rows. */
 export function bestValue(spec: MetricSpec, rows: readonly Row[]): number | null {
   let best: number | null = null;
   for (const row of rows) {

@@ -1,8 +1,8 @@
-// Detects printing, so that content which otherwise appears only on scrolling is printed completely.
+// Detects printing, so that rows which normally appear only on scrolling are printed too.
 import { options } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-/** Return whether the page is being printed, or previewed for print. */
+/** Return whether the page is being printed or shown in a print preview. */
 export function usePrinting(): boolean {
   const [printing, setPrinting] = useState(() => matchMedia("print").matches);
   useEffect(() => {
@@ -21,7 +21,7 @@ export function usePrinting(): boolean {
   return printing;
 }
 
-/** Render a change synchronously, because browsers lay out the pages right after the last listener. */
+/** Render a change synchronously, because browsers lay out the printed page as soon as the listeners return. */
 function renderSynchronously(change: () => void): void {
   const previous = options.debounceRendering;
   options.debounceRendering = (draw) => draw();

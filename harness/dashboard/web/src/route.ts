@@ -1,4 +1,4 @@
-// The selected view, which is stored in the URL fragment, so links to a view work even in a file on disk.
+// The route: everything that the user has selected. The URL fragment stores it, so links work even in a local file.
 
 export type Page = "runs" | "run" | "compare" | "claims";
 const VIEWS = ["table", "groups", "load", "latency", "pairs", "scatter", "selected", "cell", "about"] as const;
@@ -22,32 +22,32 @@ export type Sort = (typeof SORTS)[number];
 
 export interface Route {
   page: Page;
-  run: string; // run id; "local:<name>" for a dropped TechEmpower file
-  other: string; // second run of a comparison
+  run: string; // run id, or "local:<number>-<file name>" for a dropped TechEmpower file
+  other: string; // second run in a comparison
   view: View;
-  test: string; // test type, "overall", or "" for the first available
-  load: string; // label of a load, or "" for the headline load
+  test: string; // test type, "overall", or "" for the first tab
+  load: string; // load label, or "" for the headline load
   metric: Metric;
-  metricChosen: boolean; // whether the URL names the metric; otherwise the run's leading metric is shown
+  metricChosen: boolean; // whether the URL names a valid metric; otherwise the run's leading metric is shown
   sort: Sort;
   descending: boolean | null; // null for the column's default direction
-  baseline: string; // implementation to which ratios refer, or "" for the run's baseline
-  absolute: boolean; // whether Overall shows values instead of ratios
+  baseline: string; // implementation, or "" for the run's baseline
+  absolute: boolean; // whether the overall table shows values instead of ratios
   text: string;
   facets: Record<Facet, string[]>;
   pinned: string[];
   hidden: string[]; // implementations that the user has hidden
-  selected: string[]; // implementations to compare with each other
-  excludedTests: string[]; // test types that do not count in the overall score
+  selected: string[]; // implementations selected for comparison
+  excludedTests: string[]; // test types that do not count towards the overall score
   bestVariantsOnly: boolean; // whether to show only the best variant of each framework
-  group: Facet; // facet of the summary by group
-  implementation: string; // implementation of a cell page
+  group: Facet; // facet by which the view "groups" summarizes
+  implementation: string; // implementation whose cell page is shown
   process: number | null; // the process whose time series the cell page shows
-  claim: string; // claim whose details are open
-  verdict: string; // verdict by which the list of claims is filtered, or ""
+  claim: string; // claim whose details are open, or ""
+  verdict: string; // verdict that filters the claims, or "" for all
 }
 
-/** Return an empty selection of facets. */
+/** Return a facet filter that selects everything. */
 export function noFacets(): Record<Facet, string[]> {
   return { language: [], platform: [], approach: [], classification: [], database: [], orm: [], tags: [] };
 }
@@ -81,7 +81,7 @@ export function emptyRoute(): Route {
   };
 }
 
-/** Parse a location's hash. Unknown parts are ignored. */
+/** Parse a URL fragment. Unknown parameters and invalid values are ignored. */
 export function parse(hash: string): Route {
   const route = emptyRoute();
   const [path = "", query = ""] = split(hash.replace(/^#\/?/, ""));
@@ -122,8 +122,8 @@ export function parse(hash: string): Route {
 }
 
 /**
- * Format a route as a hash. It contains only differences from the defaults, in a fixed order. Equal views therefore
- * have equal links.
+ * Format a route as a URL fragment with only the non-default values, in a fixed order. Equal views therefore have equal
+ * links.
  */
 export function format(route: Route): string {
   const values = new URLSearchParams();

@@ -1,5 +1,5 @@
-// Computes the overall score, which is the geometric mean of ratios over the selected test types. Intervals and ranks
-// come from harness/stats, so they exist only for a selection of test types that harness/stats has scored.
+// Computes overall scores: geometric means of ratios over the selected test types. Intervals and ranks come from
+// harness/stats, so they are missing unless harness/stats has scored the same test types.
 import type { ImplementationInfo, RankInterval, Ranking, Row, Score } from "./documents";
 import { isNumber } from "./format";
 import { SPECS, shareOfBest } from "./metrics";
@@ -8,21 +8,21 @@ import type { Metric } from "./route";
 export interface ScoreRow {
   name: string;
   info: ImplementationInfo | null;
-  score: number | null; // null if a counted test type is missing
+  score: number | null; // null if the implementation has no ratio in a counted test type
   low: number | null;
   high: number | null;
   rank: RankInterval | null;
   position: number | null;
   share: number | null; // share of the best score
-  ratios: Record<string, number>; // by test type, advantage over the baseline; above 1 is better
-  values: Record<string, number>; // by test type, value of the metric
-  shares: Record<string, number>; // by test type, share of the best
+  ratios: Record<string, number>; // test type -> ratio to the baseline; above 1 is better for every metric
+  values: Record<string, number>; // test type -> value of the metric
+  shares: Record<string, number>; // test type -> share of the best
   missing: string[];
-  tieGroup: number | null; // tie group by harness/stats
-  flags: string[]; // flags of the counted test types
+  tieGroup: number | null; // tie group from harness/stats
+  flags: string[]; // flags in all counted test types
 }
 
-/** Return the geometric mean of the test types' ratios, or null if a ratio is missing or there are no test types. */
+/** Return the geometric mean of the ratios in `tests`, or null if a ratio is missing or there are no tests. */
 export function geometricMean(ratios: Readonly<Record<string, number>>, tests: readonly string[]): number | null {
   let sum = 0;
   for (const test of tests) {
@@ -55,8 +55,8 @@ export function scoredTests(scores: readonly Score[]): ReadonlySet<string> {
 }
 
 /**
- * Return the scores, best first, followed by implementations without a score. ``served`` contains the scores that
- * harness/stats computed for the test types in ``counting``.
+ * Return a row for each implementation, best score first and missing scores last. ``counting`` are the test types that
+ * count. ``served`` are the scores that harness/stats computed for the same test types.
  */
 export function scoreRows(
   ranking: Ranking,
@@ -120,12 +120,12 @@ export function scoreRows(
 }
 
 interface Advantage {
-  ratio: number; // advantage over the baseline, or the share of the best if there is no baseline
+  ratio: number; // ratio to the baseline (above 1 is better), or the share of the best if there is no baseline
   share: number; // share of the best
   value: number | null;
 }
 
-/** Return the advantage of each implementation in a test type. */
+/** Return each implementation's ratio, share and value in a test type. */
 function advantages(ranking: Ranking, test: string, metric: Metric): Map<string, Advantage> {
   const rows = ranking.test_types[test]?.headline.rows ?? [];
   const spec = SPECS[metric];

@@ -1,4 +1,4 @@
-// Sources of documents: the dashboard's server, the file that contains this page, or a TechEmpower results file.
+// Sources of documents: the dashboard's server, the saved file that contains the page, or a TechEmpower results file.
 import type {
   CellDocument,
   ClaimsDocument,
@@ -18,8 +18,8 @@ import { scoredTests } from "./scores";
 import { convert } from "./techempower/convert";
 
 /**
- * Access to runs' documents. A method that fails rejects with an Error whose message is shown to the user. Ratios refer
- * to `baseline`, or to the run's baseline if `baseline` is empty.
+ * A source of documents about runs. Failed methods reject with an Error whose message is shown to the user. If
+ * `baseline` is empty, ratios refer to the run's baseline.
  */
 export interface Source {
   readonly offline: boolean;
@@ -31,9 +31,9 @@ export interface Source {
   log(id: string, path: string): Promise<LogDocument>;
   /** Return the latest verdict on each claim. */
   claims(): Promise<ClaimsDocument>;
-  /** Return scores with intervals and ranks over these test types, or null if the source has none. */
+  /** Return the scores that harness/stats computed over exactly these test types, or null if there are none. */
   overall(id: string, testTypes: readonly string[], baseline?: string): Promise<readonly Score[] | null>;
-  /** Compare the second run with the first. */
+  /** Return the comparison of two runs. */
   compare(before: string, after: string): Promise<ComparisonDocument>;
   /** Return the state of a run in progress. */
   live(id: string): Promise<LiveDocument>;
@@ -41,7 +41,7 @@ export interface Source {
   forget(id: string): void;
 }
 
-/** A source that has all documents of a single run in memory. */
+/** A source that holds all documents of a single run in memory. */
 export class EmbeddedSource implements Source {
   readonly offline = true;
 
@@ -85,7 +85,7 @@ export class EmbeddedSource implements Source {
 
   async log(_id: string, path: string): Promise<LogDocument> {
     const log = ownValue(this.content.logs, path);
-    if (!log) throw new Error(`${path} is not part of this file`);
+    if (!log) throw new Error(`this file does not contain ${path}`);
     return log;
   }
 
@@ -114,7 +114,7 @@ export class ServerSource implements Source {
   private readonly cache = new Map<string, Promise<unknown>>();
   private readonly opened = new Map<string, EmbeddedSource>();
 
-  /** Convert a TechEmpower file that was dropped on the page, and return its id. */
+  /** Convert a TechEmpower file that was dropped on the page, and return its run id. */
   open(name: string, text: string): string {
     const id = `local:${this.opened.size + 1}-${name}`;
     this.opened.set(id, new EmbeddedSource(convert(JSON.parse(text), id)));
@@ -186,7 +186,7 @@ export class ServerSource implements Source {
     }
   }
 
-  /** Return a TechEmpower file that was dropped on this page. */
+  /** Return the dropped TechEmpower file with this run id, or undefined if the run is on the server. */
   private file(id: string): EmbeddedSource | undefined {
     const file = this.opened.get(id);
     if (!file && id.startsWith("local:")) throw new Error("This file was opened on another page. Drop it here again.");
@@ -195,7 +195,7 @@ export class ServerSource implements Source {
 
   private get<Document>(url: string, keep = true): Promise<Document> {
     const cached = keep ? this.cache.get(url) : undefined;
-    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- the cache holds the response of this URL
+    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- the cached value is the response from this URL
     if (cached) return cached as Promise<Document>;
     const promise = fetchJson<Document>(url);
     if (keep) {
@@ -210,7 +210,7 @@ function baselineQuery(baseline: string): string {
   return baseline ? `?${new URLSearchParams({ baseline })}` : "";
 }
 
-/** Parse a document from the dashboard's server without checking that it matches the server's models. */
+/** Parse a document from the dashboard's server. Its structure is not checked, because the server is trusted. */
 function parseServed<Document>(text: string): Document {
   // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- the server's models define the types
   return JSON.parse(text) as Document;
@@ -237,12 +237,12 @@ function errorIn(text: string): string | null {
   }
 }
 
-/** Return an object's own property, so even the implementation name __proto__ is safe. */
+/** Return an object's own property or undefined. Unlike plain access, it is safe with keys such as `__proto__`. */
 function ownValue<Value>(values: Readonly<Record<string, Value>> | undefined, key: string): Value | undefined {
   return values && Object.hasOwn(values, key) ? values[key] : undefined;
 }
 
-/** Return the scores in the run's ranking if they cover exactly these test types. */
+/** Return the scores in the run's ranking if they cover exactly these test types, or else null. */
 export function scoresFor({ ranking }: RunDocument, testTypes: readonly string[]): readonly Score[] | null {
   const candidates = [ranking.overall, ...Object.values(ranking.groups)];
   return (
@@ -253,7 +253,7 @@ export function scoresFor({ ranking }: RunDocument, testTypes: readonly string[]
   );
 }
 
-/** Return the run embedded in this page as gzipped base64, or null if a server serves the page. */
+/** Return the run that this page embeds as gzipped base64, or null if a server serves the page. */
 export async function embedded(page: Document): Promise<EmbeddedSource | null> {
   const element = page.getElementById("run-data");
   if (!element?.textContent) return null;

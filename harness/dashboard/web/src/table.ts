@@ -17,19 +17,19 @@ export interface RankedRow {
   name: string;
   row: Row;
   info: ImplementationInfo | null;
-  figure: Figure | null; // value of the selected metric, to which the following fields also refer
+  figure: Figure | null; // value of the selected metric; the following fields refer to the same metric
   standing: Standing | null; // null if harness/stats does not rank the metric
-  position: number | null; // position when sorted by the metric
+  position: number | null; // position in the order from best to worst, from 1
   share: number | null; // share of the table's best value
-  ratio: Ratio | null; // to the reference, or to the best without a reference
+  ratio: Ratio | null; // ratio to the baseline, or to the best if there is no baseline
 }
 
-/** Return the implementations of a run by name. */
+/** Return a run's implementations, keyed by name. */
 export function infosByName(run: RunInfo): Map<string, ImplementationInfo> {
   return new Map(run.implementations.map((info) => [info.name, info]));
 }
 
-/** Return all rows of a table, ranked by a metric. */
+/** Return all rows of a table, best first by a metric. */
 export function rankRows(
   table: Table,
   infos: ReadonlyMap<string, ImplementationInfo>,
@@ -89,8 +89,8 @@ function valueKey(entry: RankedRow, direction: number): number {
 }
 
 /**
- * Return the ratio to the reference, or to the best if there is no reference. It has an interval only for metrics with
- * estimates.
+ * Return the ratio to the baseline, or to the best if there is no baseline. The ratio has an interval only if
+ * harness/stats ranks the metric.
  */
 function ratioTo(spec: MetricSpec, row: Row, reference: string | null, other: number | null): Ratio | null {
   const standing = spec.standing(row);
@@ -99,12 +99,12 @@ function ratioTo(spec: MetricSpec, row: Row, reference: string | null, other: nu
   return value !== null && other ? { value: value / other, low: null, high: null } : null;
 }
 
-/** Return whether a column sorts in descending order by default, with the best first. */
+/** Return whether sorting by a column puts the highest values first by default. */
 export function descendingByDefault(sort: Sort): boolean {
   return sort === "throughput" || sort === "density" || sort === "ratio" || sort === "share";
 }
 
-/** Return the rows to show: filtered and sorted, pinned rows first and unranked rows last. Ranks do not change. */
+/** Filter and sort the rows. Pinned rows come first and unranked rows last. Ranks still refer to all rows. */
 export function visibleRows(all: readonly RankedRow[], route: Route): RankedRow[] {
   const matches = matcher(route);
   const pinned = new Set(route.pinned);
@@ -136,7 +136,7 @@ export function visibleRows(all: readonly RankedRow[], route: Route): RankedRow[
 }
 
 function compare(a: number | string | null, b: number | string | null, direction: number): number {
-  if (a === null || b === null) return Number(a === null) - Number(b === null); // unknown values last in both directions
+  if (a === null || b === null) return Number(a === null) - Number(b === null); // unknown values come last
   if (typeof a === "string" || typeof b === "string") return direction * String(a).localeCompare(String(b), "en");
   return direction * (a - b);
 }
@@ -172,26 +172,26 @@ function sortKey(entry: RankedRow, sort: Sort): number | string | null {
   }
 }
 
-/** Return the flags that all rows share. */
+/** Return the flags that all rows have in common. The result is empty for a single row. */
 export function commonFlags([first, ...rest]: readonly string[][]): string[] {
   return first && rest.length > 0 ? first.filter((flag) => rest.every((flags) => flags.includes(flag))) : [];
 }
 
-/** Return the flags that all measured rows of a run share, over all test types. */
+/** Return the flags that all measured rows of all test types have in common. */
 export function flagsOfRun(ranking: Ranking): string[] {
   const rows = Object.values(ranking.test_types).flatMap(({ headline }) => headline.rows);
   return commonFlags(rows.filter((row) => row.throughput).map((row) => row.flags));
 }
 
-/** A row's position in a group of tied neighbours, or null if no neighbour is tied with it. */
+/** How to shade a row in a group of tied rows; null if no adjacent row is tied. `parity` alternates between groups. */
 export type Tie = { parity: 0 | 1; first: boolean; last: boolean } | null;
 
-/** Return the tie of each row. Only lists in rank order have ties. */
+/** Return the shading of each row. Ties are shaded only while the list is in rank order. */
 export function rowTies(list: readonly RankedRow[], inRankOrder: boolean): Tie[] {
   return groupTies(inRankOrder ? list.map(({ row, standing }) => (row.ranked && standing?.tie_group) ?? null) : []);
 }
 
-/** Return the tie at each position, given its tie group. A position without a group has no tie. */
+/** Return the shading of each row, given each row's tie group. Adjacent rows of the same group are shaded alike. */
 export function groupTies(groups: readonly (number | false | null)[]): Tie[] {
   let parity: 0 | 1 = 1;
   return groups.map((group, index) => {
@@ -204,7 +204,7 @@ export function groupTies(groups: readonly (number | false | null)[]): Tie[] {
   });
 }
 
-/** Return the CSS classes of a tie. */
+/** Return the CSS classes for a row's shading. */
 export function tieClasses(tie: Tie): string[] {
   return tie ? [`tied-${tie.parity}`, tie.first ? "tie-first" : "", tie.last ? "tie-last" : ""] : [];
 }

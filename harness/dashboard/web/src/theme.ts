@@ -1,4 +1,4 @@
-// The colour theme: light, dark, or the system's theme. The browser remembers the choice if storage is available.
+// The colour theme: light, dark, or the system's default. The browser remembers the user's choice if it allows storage.
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
@@ -9,7 +9,7 @@ export function theme(): Theme {
     const stored = localStorage.getItem(KEY);
     return stored === "light" || stored === "dark" ? stored : "system";
   } catch {
-    return "system"; // some browsers deny access to storage for files from disk
+    return "system"; // some browsers deny local files access to storage
   }
 }
 
@@ -18,7 +18,7 @@ export function applyTheme(chosen: Theme = theme()): void {
     if (chosen === "system") localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, chosen);
   } catch {
-    // storage is unavailable
+    // Without storage, the choice lasts until the page is closed.
   }
   if (chosen === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = chosen;

@@ -35,7 +35,7 @@ READS_PORT = re.compile(r"\bPORT\b")
 
 
 def recognise(path: Path) -> list[Stack]:
-    """Return the stacks recognised in a folder, preferred stack first."""
+    """Return the stacks that a folder contains, preferred stack first."""
     folder = ServiceFolder(path)
     stacks = [stack for detect in DETECTORS if (stack := detect(folder))]
     stacks.sort(key=lambda stack: stack.is_guess)  # a stable sort preserves the order of preference

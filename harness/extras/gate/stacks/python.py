@@ -1,4 +1,4 @@
-"""Recognises Python services, and finds the installer, the application and a production server."""
+"""Recognises Python services, and determines their installer, application and production server."""
 
 import re
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ APPLICATION = re.compile(
     re.MULTILINE,
 )
 FACTORY = re.compile(r"^(?:async )?def ((?:create|make|build|get|init)_(?:app|application))\((?!\w+[,)])", re.MULTILINE)
-FRAMEWORKS = {  # package -> (name, application interface); the first match names the stack
+FRAMEWORKS = {  # package -> (stack name, application interface); the first match wins
     "django": ("Django", "wsgi"),
     "fastapi": ("FastAPI", "asgi"),
     "litestar": ("Litestar", "asgi"),
@@ -33,7 +33,7 @@ FRAMEWORKS = {  # package -> (name, application interface); the first match name
     "aiohttp": ("aiohttp", "aiohttp"),
     "starlette": ("Starlette", "asgi"),
 }
-SERVERS = {  # server -> (application interfaces, arguments); the first server in the service's requirements is used
+SERVERS = {  # server -> (application interfaces, arguments); the first match in the requirements wins
     "granian": (("asgi", "wsgi"), "--interface {kind} --host 127.0.0.1 --port $PORT --workers {workers}"),
     "hypercorn": (("asgi",), "-b 127.0.0.1:$PORT --workers {workers}"),
     "uvicorn": (("asgi",), "--host 127.0.0.1 --port $PORT --workers {workers} --log-level warning"),
@@ -86,7 +86,7 @@ def detect_python(folder: ServiceFolder) -> Stack | None:
     build = _install(folder, manifest, "" if has_word(required, server) else server)
     if re.search(r"[\"']init-db[\"']", "".join(map(folder.text, folder.sources((".py",))))) and framework == "flask":
         build += f" && .venv/bin/python -m flask --app {found_app.target.partition(':')[0]} init-db"
-    advice = () if app else ("no application was found: check the application at the end of start",)
+    advice = () if app else ("no application was found: check the application at the end of the start command",)
     return _stack(name, manifest, build, start, *advice)
 
 
@@ -96,7 +96,7 @@ def _stack(name: str, manifest: str, build: str, start: str, *advice: str) -> St
 
 
 def _install(folder: ServiceFolder, manifest: str, server: str) -> str:
-    """Return the command that installs a service and, if not empty, the package ``server`` into .venv."""
+    """Return the command that installs a service into .venv. It also installs the package ``server``, if not empty."""
     pip = ".venv/bin/python -m pip"
     if folder.in_parents("uv.lock"):
         sync = "uv sync --frozen --no-dev" if "uv.lock" in folder.names else "UV_PROJECT_ENVIRONMENT=$PWD/.venv uv sync"
@@ -123,7 +123,7 @@ def _install(folder: ServiceFolder, manifest: str, server: str) -> str:
 
 
 def _server(app: Application, required: str) -> tuple[str, str]:
-    """Return the server for an application, and the start command."""
+    """Return the name of a server that can run an application, and the start command."""
     suitable = (name for name, (kinds, _) in SERVERS.items() if app.kind in kinds and has_word(required, name))
     name = next(suitable, DEFAULT_SERVERS[app.kind])
     arguments = SERVERS[name][1].format(kind=app.kind, workers=WORKERS)
@@ -198,7 +198,9 @@ def _django(folder: ServiceFolder, manifest: str, required: str, wsgi: str) -> S
     if "STATIC_ROOT" in sources:
         build += f" && .venv/bin/python {manage} collectstatic --noinput"
     advice = (
-        () if uses_file else ("the database is not SQLite: set its variables in env; see postgres in docs/gate.md",)
+        ()
+        if uses_file
+        else ("the database is not SQLite: set its connection variables in env; see postgres in docs/gate.md",)
     )
     stack = _stack("Django", manifest, build, start, *advice)
     return replace(stack, env={"DJANGO_SETTINGS_MODULE": "tfb_settings"})

@@ -36,7 +36,7 @@ class Stack:
     env: Mapping[str, str] = field(default_factory=dict)
     language: str = ""  # set only for languages with a just-in-time compiler
     path: str = ""  # path of the request to measure; if empty, tfb uses the first route in the source code
-    path_prefix: str = ""  # PATH assignment for a Procfile's command, to find installed programs
+    path_prefix: str = ""  # prefix for a Procfile's command: adds installed programs to PATH
     reads_port: bool = False  # whether the framework itself reads the PORT variable
     is_guess: bool = False  # whether the stack is uncertain; any other recognised stack is preferred
     advice: tuple[str, ...] = ()  # instructions for the user, to check or change a setting
@@ -62,7 +62,7 @@ class ServiceFolder:
         return sorted(path.relative_to(self.path).as_posix() for path in self.path.glob(pattern))
 
     def text(self, name: str) -> str:
-        """Return a file's text, or an empty string if the file is missing, special or too large."""
+        """Return a file's text, or an empty string if it is missing, too large or not a regular file."""
         try:
             return safe_read.read(self.path / name, safe_read.MAX_TEXT_BYTES).decode("utf-8-sig", "replace")
         except OSError:
@@ -108,7 +108,7 @@ class ServiceFolder:
                     yield (Path(path) / name).relative_to(self.path).as_posix()
 
     def search(self, pattern: re.Pattern[str], *files: str) -> re.Match[str] | None:
-        """Return the first match in these files; default: all source files."""
+        """Return the first match in ``files``, or in all source files if none are given."""
         return next((match for file in files or self.sources() if (match := pattern.search(self.text(file)))), None)
 
 

@@ -1,4 +1,4 @@
-"""A small shop. To inject a slowdown, set BURN to the number of loop iterations that each ``item`` request wastes."""
+"""A small shop. Each ``item`` request first runs BURN loop iterations, which simulate a performance regression."""
 
 import os
 
@@ -19,7 +19,7 @@ class Item(BaseModel):
 
 
 class OrderLine(BaseModel):
-    """An item's id, and the number of items to order."""
+    """An item's id and the quantity to order."""
 
     id: int
     count: int
@@ -44,13 +44,13 @@ def waste(turns: int) -> int:
 
 @app.get("/items")
 async def items(start: int) -> list[Item]:
-    """Return twenty items."""
+    """Return twenty items, beginning at index ``start``."""
     return ITEMS[start : start + 20]
 
 
 @app.get("/items/{number}")
 async def item(number: int) -> Item:
-    """Return an item."""
+    """Return an item. Raises HTTPException with status 404 if the item does not exist."""
     waste(BURN)
     if not 1 <= number <= len(ITEMS):
         raise HTTPException(status_code=404)
@@ -59,7 +59,7 @@ async def item(number: int) -> Item:
 
 @app.post("/orders")
 async def order(asked: RequestedOrder) -> dict[str, object]:
-    """Return the lines with prices and the total."""
+    """Return the order's lines with prices, and the total price."""
     lines = [
         {"id": line.id, "count": line.count, "price": ITEMS[line.id - 1].price * line.count} for line in asked.lines
     ]

@@ -1,4 +1,4 @@
-// A small shop. BURN is the number of loop iterations that "item" wastes: the injected slowdown.
+// A small shop. Each "item" request first runs BURN loop iterations, which simulate a performance regression.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// The same shop on PostgreSQL.
+// A small shop that keeps its items in PostgreSQL.
 'use strict';
 
 const express = require('express');

@@ -1,4 +1,4 @@
-"""Rogues: the reference server with replaced methods, and the check that should catch each rogue."""
+"""Rogues: the reference server with replaced methods, and the check that must catch each rogue."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 from harness.runtime import DatabaseAddress
 from harness.tests.doubles.reference import ReferenceServer
 
-# Method name -> replacement. Signatures are unspecified, because each rogue replaces different methods.
+# Method name -> replacement. Signatures are not checked, because each rogue replaces different methods.
 Change = Mapping[str, Callable[..., Any] | partialmethod[Any]]
 
 
@@ -16,12 +16,12 @@ Change = Mapping[str, Callable[..., Any] | partialmethod[Any]]
 class Rogue:
     name: str
     test_type: str  # the affected test type, or "http" if the whole server is affected
-    caught_by: str  # name of the check that should catch the rogue
-    does: str  # the violation, in a few words
+    caught_by: str  # name of the check that must catch the rogue
+    does: str  # the violation: completes "a server that …"
     change: Change
     base: type[ReferenceServer] = ReferenceServer  # the class that the rogue changes
     under_load: bool = False  # the rogue cheats only under load
-    seconds: float = 1.5  # duration of the load that reveals the cheat
+    seconds: float = 1.5  # duration of the load that must reveal the cheat
 
     def server(self, database: DatabaseAddress | None = None, upstream: str | None = None) -> ReferenceServer:
         rogue: ReferenceServer = type("RogueServer", (self.base,), dict(self.change))(database, upstream)

@@ -14,18 +14,18 @@ from harness.tests.doubles.reference import DatabaseConnection, Ids, ReferenceSe
 from harness.tests.doubles.rogues import Change, under_load
 from harness.tests.doubles.rogues.http import close_each
 
-LASTING = 12  # with more lasting connections, the server is under load; verification opens 8
-STILL_BUSY_SECONDS = 2.0  # a slow accepting thread can leave few connections of a load open
-OPEN = 30  # with more open connections, the server is under load; verification opens 24, with two requests each
+LASTING = 12  # more lasting connections mean a load; verification opens 8
+STILL_BUSY_SECONDS = 2.0  # a load may have few connections for a moment
+OPEN = 30  # more open connections mean a load; verification opens 24, with two requests each
 
 When = Callable[[ReferenceServer, ClientSession], bool]
 
 
 def busy(server: ReferenceServer) -> bool:
-    """Return whether the server is, or was a moment ago, under load.
+    """Return whether the server is under load, or was within the last STILL_BUSY_SECONDS.
 
-    On a stalled machine, only the number of open connections shows the load. When
-    all connections of a load close together, there is a moment without any.
+    The delay bridges moments in which a load has few connections, for example because all of them close together. On a
+    stalled machine, connections have sent too few requests to count as lasting, so the number of open ones decides.
     """
     now = time.monotonic()
     if server.lasting_connections > LASTING or server.open_connections > OPEN:
@@ -35,17 +35,17 @@ def busy(server: ReferenceServer) -> bool:
 
 
 def while_busy(change: Change, base: type[ReferenceServer] = ReferenceServer) -> Change:
-    """Return the same replacements, but effective only under load."""
+    """Return replacements that take effect only under load."""
 
     def chosen(cheat: Callable[..., Any] | partialmethod[Any], honest: Callable[..., Any]) -> Callable[..., Any]:
-        # Bind the chosen function to the server, like a method.
+        # Bind the selected function to the server, like a method.
         return lambda self, *args: (cheat if busy(self) else honest).__get__(self)(*args)
 
     return {name: chosen(cheat, getattr(base, name)) for name, cheat in change.items()}
 
 
 def remembered(self: ReferenceServer, connection: DatabaseConnection) -> dict[int, int]:
-    """Return the world table from a copy that is read only once."""
+    """Return the world table as it was at the first call."""
     with self.lock:
         if "table" not in self.state:
             self.state["table"] = dict(connection.execute("SELECT id, randomnumber FROM world").fetchall())
@@ -54,7 +54,7 @@ def remembered(self: ReferenceServer, connection: DatabaseConnection) -> dict[in
 
 
 def deadlocking(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
-    """Lock two rows in opposite orders from two connections, and ignore the deadlock error."""
+    """Lock two rows in opposite orders on two connections and ignore the deadlock error."""
     ReferenceServer.write(self, session, connection, rows)
     with self.lock:
         first = busy(self) and "locked" not in self.state
@@ -75,7 +75,7 @@ def locked(self: ReferenceServer, meeting: threading.Barrier, pair: tuple[int, i
 
 
 def rolled_back(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows) -> None:
-    """Write and roll back. PostgreSQL still counts the statements, rows and updates."""
+    """Write and roll back. PostgreSQL's counters still include the statements, rows and updates."""
     with connection.transaction(force_rollback=True):
         ReferenceServer.write(self, session, connection, rows)
 
@@ -100,7 +100,7 @@ def fast(self: ReferenceServer, session: ClientSession, after: int = 20) -> bool
 
 
 def instead(step: str, when: When, cheat: Callable[..., Any]) -> Change:
-    """Replace a server step with ``cheat`` while ``when`` returns True."""
+    """Replace a step of the server with ``cheat``, effective while ``when`` returns True."""
     honest: Callable[..., Any] = getattr(ReferenceServer, step)
 
     def taken(self: ReferenceServer, session: ClientSession, *arguments: Any) -> Any:
@@ -116,9 +116,9 @@ def twice(self: ReferenceServer, request: ReceivedRequest | None, reply: Reply) 
 
 ROGUES = (
     under_load("swallows-deadlocks", "update", "no-deadlocks", "reports deadlocks as successes", {"write": deadlocking}),
-    under_load("leaves-a-setting", "db", "nothing-left-behind", "changes a setting of the role", leaving("ALTER ROLE CURRENT_USER SET enable_indexscan = off")),
+    under_load("leaves-a-setting", "db", "nothing-left-behind", "changes a setting of its database role", leaving("ALTER ROLE CURRENT_USER SET enable_indexscan = off")),
     under_load("answers-twice", "json", "one-answer-a-request", "sends each response twice", {"encode": twice}),
     under_load("no-content", "json", "status-ok", "responds with 204", instead("reply", fast, lambda *_: Reply(status=204))),
-    under_load("closes-in-between", "json", "one-answer-a-request", "closes after 25 requests", instead("reply", partial(fast, after=25), close_each)),
-    under_load("rolls-back", "update", "update-stored", "rolls its writes back", while_busy({"write": rolled_back})),
+    under_load("closes-in-between", "json", "one-answer-a-request", "closes connections after 25 requests", instead("reply", partial(fast, after=25), close_each)),
+    under_load("rolls-back", "update", "update-stored", "rolls back its writes", while_busy({"write": rolled_back})),
 )  # fmt: skip

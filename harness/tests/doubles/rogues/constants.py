@@ -3,7 +3,7 @@
 from harness.tests.doubles.rogues import Rogue
 
 ROGUES = (
-    Rogue("json-trailing-comma", "json", "json-valid", "is lax about JSON", {"json_body": lambda _: b'{"message":"Hello, World!",}'}),
-    Rogue("json-other-greeting", "json", "json-message", "greets otherwise", {"json_body": lambda _: b'{"message":"hello, world!"}'}),
-    Rogue("plaintext-line-end", "plaintext", "plaintext-body", "adds a line end", {"plaintext_body": lambda _: b"Hello, World!\n"}),
+    Rogue("json-trailing-comma", "json", "json-valid", "sends JSON with a trailing comma", {"json_body": lambda _: b'{"message":"Hello, World!",}'}),
+    Rogue("json-other-greeting", "json", "json-message", "sends a different greeting", {"json_body": lambda _: b'{"message":"hello, world!"}'}),
+    Rogue("plaintext-line-end", "plaintext", "plaintext-body", "adds a newline to the body", {"plaintext_body": lambda _: b"Hello, World!\n"}),
 )  # fmt: skip

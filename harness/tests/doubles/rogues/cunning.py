@@ -1,4 +1,4 @@
-"""Rogues that try to distinguish a load from verification, by connections or database sessions.
+"""Rogues that recognise verification by its connections or database sessions.
 
 All of them are honest at low rates and with few connections.
 """
@@ -20,9 +20,6 @@ from harness.tests.doubles.rogues.updates import later, nothing
 LATE_SECONDS = 0.03
 
 
-# ---- conditions ------------------------------------------------------------------------------------------------------
-
-
 def on_every_fourth_connection(self: ReferenceServer, session: ClientSession) -> bool:
     return busy(self) and session.number % 4 == 0
 
@@ -32,9 +29,9 @@ def one_in(count: int) -> When:
 
 
 def nobody_else_looks(self: ReferenceServer, session: ClientSession) -> bool:
-    """Return whether the server is under load and no other database session is visible.
+    """Return whether the server is under load and sees no database sessions of other users.
 
-    The role cannot see the sessions of other roles.
+    Its role cannot see the sessions of other roles.
     """
     with self.lock:
         asked, others = self.state.get("others", (0.0, 1))
@@ -51,10 +48,7 @@ def _other_sessions(self: ReferenceServer) -> int:
             row = line.execute(query).fetchone()
             return int(row[0]) if row else 1
     except psycopg.Error:
-        return 0  # the query is not permitted
-
-
-# ---- cheats ----------------------------------------------------------------------------------------------------------
+        return 0  # the role may not run the query
 
 
 def hullo(self: ReferenceServer, session: ClientSession, request: ReceivedRequest) -> Reply:
@@ -76,7 +70,7 @@ def from_memory(when: When) -> Change:
 
 
 def decoys(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
-    """Select row 1 once per requested row, but respond from a copy that is refreshed every second."""
+    """Select row 1 once for each requested row, but return rows from a copy that is refreshed every second."""
     with self.lock:
         read, table = self.state.get("copy", (0.0, {}))
         if time.monotonic() - read > 1.0:
@@ -87,7 +81,7 @@ def decoys(self: ReferenceServer, session: ClientSession, connection: DatabaseCo
 
 
 def page_with_a_hole(self: ReferenceServer, fortunes: Sequence[tuple[int, str]]) -> bytes:
-    """Build the page once, then only insert the current message of row 7, without escaping it."""
+    """Build the page once. Later, insert only row 7's current message, without escaping it."""
     message = dict(fortunes)[7]
     if "page" not in self.state:
         self.state["page"] = ReferenceServer.page(self, fortunes).replace(html.escape(message).encode(), b"{hole}")
@@ -102,7 +96,7 @@ def same_numbers(
 
 
 def old_numbers(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int) -> WorldRows:
-    """Write rows back with their old numbers and return them, so the table agrees with the response."""
+    """Write rows back with their old numbers and return them, so that table and response agree."""
     rows = self.rows(session, connection, sorted(self.draw_different(session, count)))
     same_numbers(self, session, connection, rows)
     return rows
@@ -119,17 +113,17 @@ def into_the_twin(
 
 
 ROGUES = (
-    under_load("another-message", "json", "json-message", "returns a wrong message of the same size on fast connections", another_greeting(fast)),
-    under_load("one-greeting-in-a-hundred", "json", "json-message", "returns a wrong message once in a hundred times, under load", another_greeting(one_in(100))),
+    under_load("another-message", "json", "json-message", "returns a wrong message of the same length on fast connections", another_greeting(fast)),
+    under_load("one-greeting-in-a-hundred", "json", "json-message", "returns a wrong message in every hundredth response, under load", another_greeting(one_in(100))),
     under_load("broken-worker-of-rows", "query", "equals-row", "returns wrong numbers on every fourth connection, under load", other_numbers(on_every_fourth_connection)),
-    under_load("looks-who-looks", "db", "equals-row", "returns wrong numbers while no other session is visible", other_numbers(nobody_else_looks)),
+    under_load("looks-who-looks", "db", "equals-row", "returns wrong numbers while it sees no other database session", other_numbers(nobody_else_looks)),
     under_load("spares-one-in-twenty", "query", "rows-read", "serves every twentieth request from memory, under load", from_memory(one_in(20))),
-    under_load("decoys-of-one-row", "query", "equals-row", "selects row 1 and serves a copy that is refreshed every second, under load", while_busy({"rows": decoys})),
-    under_load("reads-ahead-when-busy", "db", "equals-row", "returns the row of the previous request, under load", while_busy({"rows": read_ahead})),
-    under_load("page-with-a-hole", "fortune", "fortunes-in-order", "inserts row 7 into a page that was sorted and escaped once, under load", while_busy({"page": page_with_a_hole})),
-    under_load("answers-old-numbers-when-busy", "update", "numbers-change", "writes and returns rows unchanged, under load", while_busy({"update": old_numbers})),
+    under_load("decoys-of-one-row", "query", "equals-row", "selects only row 1 and serves a copy refreshed every second, under load", while_busy({"rows": decoys})),
+    under_load("reads-ahead-when-busy", "db", "equals-row", "returns the previous request's rows, under load", while_busy({"rows": read_ahead})),
+    under_load("page-with-a-hole", "fortune", "fortunes-in-order", "inserts only row 7 into a page that it built once, under load", while_busy({"page": page_with_a_hole})),
+    under_load("answers-old-numbers-when-busy", "update", "numbers-change", "returns rows unchanged and writes them back, under load", while_busy({"update": old_numbers})),
     under_load("drops-one-in-twenty", "update", "rows-written", "drops every twentieth update, under load", instead("write", one_in(20), nothing)),
     under_load("writes-the-same", "update", "update-stored", "writes the old numbers back, under load", while_busy({"write": same_numbers})),
-    under_load("writes-the-twin", "update", "rows-written", "writes the other table on every fourth connection", instead("write", on_every_fourth_connection, into_the_twin)),
+    under_load("writes-the-twin", "update", "rows-written", "writes to the wrong table on every fourth connection", instead("write", on_every_fourth_connection, into_the_twin)),
     under_load("writes-late-when-busy", "update", "update-stored", "writes 30 ms after the response, under load", while_busy({"write": later(LATE_SECONDS)})),
 )  # fmt: skip

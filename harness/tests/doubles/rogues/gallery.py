@@ -1,4 +1,4 @@
-"""All rogues by name: rogues that verification catches, and rogues that only a load reveals."""
+"""All rogues by name: those that verification catches, and those that only a load reveals."""
 
 from harness.tests.doubles.rogues import (
     Rogue,

@@ -1,4 +1,4 @@
-"""Variants of rogues in other modules that cheat only while many connections are open."""
+"""Variants of other modules' rogues that cheat only while many connections are open."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from harness.tests.doubles.rogues import Rogue, constants, http, pages, rows, up
 from harness.tests.doubles.rogues.busy import while_busy
 
 KNOWN = {rogue.name: rogue for module in (constants, http, pages, rows, updates) for rogue in module.ROGUES}
-# Rogue -> check that catches the rogue under load. None: the same check catches the rogue in verification.
+# Rogue -> the check that catches it under load. None: the check that also catches it in verification.
 HIDDEN: dict[str, str | None] = {
     "ends-bodies-by-closing": "one-answer-a-request",
     "never-writes": "rows-written",

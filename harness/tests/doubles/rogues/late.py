@@ -1,4 +1,4 @@
-"""Rogues that are honest at first, and cheat later."""
+"""Rogues that are honest at first and cheat later."""
 
 import time
 
@@ -9,14 +9,14 @@ from harness.tests.doubles.rogues.busy import busy, instead, while_busy
 from harness.tests.doubles.rogues.cunning import another_greeting, from_memory, other_numbers
 from harness.tests.doubles.rogues.updates import nothing
 
-OLD_SECONDS = 3.5  # age from which a connection counts as old
-HONEST_SECONDS = 2.0  # honest period under load
-BEGINNING_SECONDS = 0.5  # honest period at the beginning of each load
-PAUSE_SECONDS = 0.1  # after this long without requests, the next request starts a new load
+OLD_SECONDS = 3.5  # minimum age of an old connection
+HONEST_SECONDS = 2.0  # honest seconds under load
+BEGINNING_SECONDS = 0.5  # honest seconds at the start of each load
+PAUSE_SECONDS = 0.1  # after a pause of this length, the next request starts a new load
 
 
 def current_load(self: ReferenceServer) -> tuple[int, float]:
-    """Return the number of the current load, counted from 0, and its age in seconds."""
+    """Return the current load's number, from 0, and its age in seconds."""
     now = time.monotonic()
     with self.lock:
         found: tuple[int, float, float] = self.state.get("load", (-1, now, 0.0))
@@ -58,9 +58,9 @@ def fixed(self: ReferenceServer) -> str:
 
 ROGUES = (
     under_load("old-connections", "query", "equals-row", "returns wrong numbers on connections older than 3.5 s", other_numbers(old_connection), seconds=5.0),
-    under_load("after-two-seconds", "json", "json-message", "returns a wrong message after 2 s under load", another_greeting(after_seconds)),
+    under_load("after-two-seconds", "json", "json-message", "returns a wrong message from the third second under load", another_greeting(after_seconds)),
     under_load("after-the-beginning", "update", "rows-written", "writes only in the first half second of each load", instead("write", after_the_beginning, nothing)),
-    under_load("at-some-times", "plaintext", "plaintext-body", "returns a wrong greeting in a quarter of the time, under load", another_greeting(at_some_times), seconds=2.5),
+    under_load("at-some-times", "plaintext", "plaintext-body", "returns a wrong greeting during a quarter of the time, under load", another_greeting(at_some_times), seconds=2.5),
     under_load("every-other-load", "db", "rows-read", "serves rows from memory in every second load", from_memory(every_other_load)),
-    under_load("date-stands-still", "json", "date-moves", "sends a constant Date under load", while_busy({"date": fixed}), seconds=6.0),
+    under_load("date-stands-still", "json", "date-moves", "sends the same Date forever, under load", while_busy({"date": fixed}), seconds=6.0),
 )  # fmt: skip

@@ -35,7 +35,7 @@ def with_lines_backwards(self: OrderServer, *arguments: Any) -> Document:
 
 
 def order_stays(self: OrderServer, db: Db, new: New) -> Document:
-    """Leave the order in the table although its items are invalid, as if the rollback were missing."""
+    """Leave an order with invalid items in the table, as if the rollback were missing."""
     try:
         return OrderServer.create(self, db, new)
     except RefusedError:
@@ -87,7 +87,7 @@ def marked_deleted(self: OrderServer, db: Db, order: int) -> None:
 
 def read_unless_marked(self: OrderServer, db: Db, order: int) -> Document:
     if order in self.state.get("deleted", ()):
-        raise RefusedError(404, f"there is no order {order}")
+        raise RefusedError(404, f"order {order} does not exist")
     return OrderServer.read(self, db, order)
 
 
@@ -124,7 +124,7 @@ def early_change(self: OrderServer, db: Db, order: int, card: str) -> Document:
 def early_commit(self: OrderServer, db: Db, new: New) -> Document:
     another = self.connect()
     another.autocommit = False
-    another.execute("SELECT 1")  # begins an outer transaction for ``create``
+    another.execute("SELECT 1")  # starts the transaction in which ``create`` runs
 
     def commit() -> None:
         with another:
@@ -137,7 +137,7 @@ def early_commit(self: OrderServer, db: Db, new: New) -> Document:
 
 
 def behind(self: OrderServer, db: Db, new: New) -> Document:
-    """Reserve an id and respond, but write the order slightly later."""
+    """Reserve an id, respond, and write the order slightly later."""
     prices = self.priced(db, new)
     (order,), total = self.one(db, "SELECT nextval('orders_id_seq')", ()), self.total(new, prices)
 
@@ -161,7 +161,7 @@ def once_written(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequ
 
 
 def inserted_in_lots(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """Insert ten orders at a time in advance, and use a prepared order for each request."""
+    """Insert ten orders in advance, and fill in one of them for each request."""
     with self.lock:
         if not (lot := self.state.setdefault("lot", [])):
             text = (
@@ -177,7 +177,7 @@ def inserted_in_lots(self: OrderServer, db: Db, customer: int, card: str, total:
 
 
 def inserted_alone(self: OrderServer, db: Db, customer: int, card: str, total: Decimal) -> int:
-    """Insert on a separate connection, so the order is committed independently of its items."""
+    """Insert on a separate connection, which commits the order without its items."""
     with self.connect() as another:
         return OrderServer.insert(self, another, customer, card, total)
 
@@ -204,7 +204,7 @@ def whole_row(self: OrderServer, db: Db, order: int, card: str) -> Document:
 
 
 def cached_order(self: OrderServer, db: Db, request: ReceivedRequest, path: Sequence[str]) -> Reply:
-    """Cache orders when they are read. Only writes through this server invalidate the cache."""
+    """Cache orders on reads. Only writes through this server invalidate the cache."""
     cache = self.state.setdefault("kept", {})
     key = tuple(path)
     if request.method == "GET" and len(path) == 1:
@@ -228,34 +228,34 @@ def rogue(name: str, caught_by: str, does: str, **methods: Any) -> Rogue:
 
 
 ROGUES = (
-    rogue("swallows-cards", "declared-answer", "responds to 19 of 20 changes of a card", reply=swallow),
-    rogue("vendor-type", "declared-content-type", "calls orders application/vnd.order+json", json=as_vendor_type),
-    rogue("items-backwards", "answer-agrees", "returns items by descending ids", shown=with_lines_backwards),
-    rogue("float-money", "declared-json", "returns money as a number", money=lambda _, value: float(value)),
+    rogue("swallows-cards", "declared-answer", "leaves every 20th card change unanswered", reply=swallow),
+    rogue("vendor-type", "declared-content-type", "declares orders as application/vnd.order+json", json=as_vendor_type),
+    rogue("items-backwards", "answer-agrees", "returns items in descending order of their ids", shown=with_lines_backwards),
+    rogue("float-money", "declared-json", "returns money as a JSON number", money=lambda _, value: float(value)),
     rogue("no-location", "location-named", "omits Location", created=lambda self, order: replace(OrderServer.created(self, order), headers=[])),
     rogue("any-quantity", "declared-status", "accepts quantities above 100", quantity=lambda self, value: value if type(value) is int and 100 < value < 1000 else OrderServer.quantity(self, value)),
-    rogue("problems-as-json", "declared-content-type", "calls problems application/json", problem=lambda self, status, detail: replace(OrderServer.problem(self, status, detail), content_type="application/json")),
-    rogue("refused-order-stays", "tables-as-answered", "stores a refused order", create=order_stays),
-    rogue("loses-orders", "tables-as-answered", "returns every tenth order and rolls it back", create=lost),
-    rogue("loses-the-last-item", "tables-as-answered", "stores long orders without an item", create=without_the_last),
-    rogue("doubles-orders", "tables-as-answered", "makes some orders twice", create=doubled),
-    rogue("client-s-price", "tables-as-answered", "takes the client's price", priced=priced_by_client),
-    rogue("cached-prices", "tables-as-answered", "caches prices of items", prices=cached_prices),
-    rogue("client-s-total", "tables-as-answered", "takes the client's total", total=lambda self, new, prices: Decimal(new.document["total"]) if "total" in new.document else OrderServer.total(self, new, prices)),
+    rogue("problems-as-json", "declared-content-type", "declares problems as application/json", problem=lambda self, status, detail: replace(OrderServer.problem(self, status, detail), content_type="application/json")),
+    rogue("refused-order-stays", "tables-as-answered", "stores a rejected order", create=order_stays),
+    rogue("loses-orders", "tables-as-answered", "rolls every tenth order back, but returns it", create=lost),
+    rogue("loses-the-last-item", "tables-as-answered", "stores long orders without their last item", create=without_the_last),
+    rogue("doubles-orders", "tables-as-answered", "creates single-item orders twice", create=doubled),
+    rogue("client-s-price", "tables-as-answered", "uses the price that the client sent", priced=priced_by_client),
+    rogue("cached-prices", "tables-as-answered", "caches the prices of items", prices=cached_prices),
+    rogue("client-s-total", "tables-as-answered", "uses the total that the client sent", total=lambda self, new, prices: Decimal(new.document["total"]) if "total" in new.document else OrderServer.total(self, new, prices)),
     rogue("rounded-total", "tables-as-answered", "rounds high totals", total=total_in_float),
-    rogue("deletes-in-memory", "tables-as-answered", "deletes only in memory", delete=marked_deleted, read=read_unless_marked),
-    rogue("same-cards", "tables-as-answered", "changes all orders of a card", change=same_cards),
+    rogue("deletes-in-memory", "tables-as-answered", "deletes orders only in memory", delete=marked_deleted, read=read_unless_marked),
+    rogue("same-cards", "tables-as-answered", "changes all orders that have the same card", change=same_cards),
     rogue("loads-one-less", "tables-as-answered", "loads fewer orders than it reports", load=loads_one_less),
-    rogue("answers-of-before", "answer-agrees", "returns an order without the new item", add=answers_before),
-    rogue("card-later", "committed-before-answered", "writes a card after the response", change=early_change),
-    rogue("commits-later", "committed-before-answered", "commits an order after the response", create=early_commit),
-    rogue("items-in-a-second-transaction", "one-transaction", "commits an order, then its items", insert=inserted_alone),
-    rogue("total-in-a-second-transaction", "one-transaction", "commits an item, then the total", add=summed_later),
+    rogue("answers-of-before", "answer-agrees", "returns an order without its new item", add=answers_before),
+    rogue("card-later", "committed-before-answered", "writes the card after the response", change=early_change),
+    rogue("commits-later", "committed-before-answered", "commits the order after the response", create=early_commit),
+    rogue("items-in-a-second-transaction", "one-transaction", "commits an order before its items", insert=inserted_alone),
+    rogue("total-in-a-second-transaction", "one-transaction", "commits an item before the total", add=summed_later),
     rogue("locks-nothing", "orders-in-a-crowd", "does not lock orders before changing items", lock_order=lambda self, db, order: self.there(db, order)),
-    rogue("writes-whole-rows", "orders-in-a-crowd", "writes an old total back with a card", change=whole_row),
+    rogue("writes-whole-rows", "orders-in-a-crowd", "overwrites the total with an old one when the card changes", change=whole_row),
     rogue("cached-orders", "reads-are-current", "caches orders", route=cached_order),
     under_load("writes-behind-when-busy", "order", "load-as-answered", "writes an order 30 ms after the response, under load", {"route": once_written, **while_busy({"create": behind}, OrderServer)}, base=OrderServer),
-    under_load("keeps-prices-when-busy", "order", "load-statements", "caches prices of items, under load", while_busy({"prices": cached_prices}, OrderServer), base=OrderServer),
-    under_load("inserts-in-lots-when-busy", "order", "load-statements", "inserts orders ten at a time, under load", while_busy({"insert": inserted_in_lots}, OrderServer), base=OrderServer),
-    rogue("list-of-a-second", "reads-are-current", "caches the list for a second", newest=list_of_a_second),
+    under_load("keeps-prices-when-busy", "order", "load-statements", "caches the prices of items, under load", while_busy({"prices": cached_prices}, OrderServer), base=OrderServer),
+    under_load("inserts-in-lots-when-busy", "order", "load-statements", "inserts ten orders at a time, under load", while_busy({"insert": inserted_in_lots}, OrderServer), base=OrderServer),
+    rogue("list-of-a-second", "reads-are-current", "caches the list of orders for a second", newest=list_of_a_second),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from harness.tests.doubles.rogues.busy import remembered, while_busy
 
 
 def with_the_last(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Replace every fiftieth id with the last row's."""
+    """Replace every fiftieth id with the last row's id."""
     return [ROWS if every(self, 50) else i for i in ReferenceServer.draw(self, session, count)]
 
 
@@ -38,7 +38,7 @@ def every_integer(text: str | None, count: int) -> int:
 
 
 def lenient(parse: Callable[[str], float]) -> Change:
-    """Accept more number notations than decimal integers."""
+    """Accept number notations other than decimal integers."""
 
     def count(self: ReferenceServer, text: str | None) -> int:
         try:
@@ -54,7 +54,10 @@ def octal(text: str) -> int:
 
 
 def mirrored(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Draw half of the ids and mirror them (10,001 - id). For a single id, mirror the previous request's id."""
+    """Draw half of the ids and mirror them (10,001 - id).
+
+    A request for a single row mirrors the previous request's id.
+    """
     if count == 1:
         last = session.state.pop("last", None)
         if last is None:
@@ -66,7 +69,7 @@ def mirrored(self: ReferenceServer, session: ClientSession, count: int) -> list[
 
 
 def at_a_distance(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Draw half of the ids. The other half are the drawn ids plus an offset that is constant within a request."""
+    """Draw half of the ids. The other half are these ids plus an offset that is constant within a request."""
     step = session.dice.randint(1000, ROWS - 1)
     drawn = ReferenceServer.draw(self, session, (count + 1) // 2)
     return [i for one in drawn for i in (one, (one + step) % ROWS + 1)][:count]
@@ -78,7 +81,7 @@ def in_steps(self: ReferenceServer, session: ClientSession, count: int) -> list[
 
 
 def shuffled_list(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Deal ids from a shuffled list of 800, so no id repeats on a connection before the list is exhausted."""
+    """Deal ids from a shuffled list of 800. On a connection, no id repeats before the list is exhausted."""
     remaining: list[int] = session.state.setdefault("left", [])
     ids = self.state.setdefault("ids", session.dice.sample(range(1, ROWS + 1), 800))
     while len(remaining) < count:
@@ -87,7 +90,7 @@ def shuffled_list(self: ReferenceServer, session: ClientSession, count: int) -> 
 
 
 def watching(question: str) -> Change:
-    """Ask the database before each request whether statements are counted."""
+    """Ask the database before each request whether it counts statements."""
 
     def rows(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
         counted = connection.execute(question.encode()).fetchall()
@@ -109,7 +112,7 @@ def drawn_from(self: ReferenceServer, ids: Ids, session: ClientSession, count: i
 
 
 def opposite(self: ReferenceServer, session: ClientSession, count: int) -> list[int]:
-    """Derive every second draw from the previous draw."""
+    """Derive every second request's ids from the previous request's."""
     if (last := session.state.pop("last", None)) is not None:
         return [(i + ROWS // 2 - 1) % ROWS + 1 for i in last]
     session.state["last"] = ReferenceServer.draw(self, session, count)
@@ -148,35 +151,35 @@ def select_twice(self: ReferenceServer, session: ClientSession, connection: Data
 
 
 ROGUES = (
-    Rogue("string-ids", "db", "rows-exact", "ids as strings", {"row": lambda self, identifier, number: {"id": str(identifier), "randomNumber": number}}),
-    Rogue("ids-from-zero", "query", "rows-exact", "ids 0..9999", {"row": lambda self, identifier, number: {"id": identifier % ROWS, "randomNumber": number}, "draw": with_the_last}),
+    Rogue("string-ids", "db", "rows-exact", "returns ids as strings", {"row": lambda self, identifier, number: {"id": str(identifier), "randomNumber": number}}),
+    Rogue("ids-from-zero", "query", "rows-exact", "returns ids from 0 to 9999", {"row": lambda self, identifier, number: {"id": identifier % ROWS, "randomNumber": number}, "draw": with_the_last}),
     Rogue("array-of-one", "db", "rows-are-objects", "returns an array for a single row", {"row": lambda self, identifier, number: [{"id": identifier, "randomNumber": number}]}),
-    Rogue("bare-when-one", "query", "rows-are-objects", "an object for queries=1", {"array": lambda self, rows: self.row(*rows[0]) if len(rows) == 1 else [self.row(*row) for row in rows]}),
-    Rogue("no-upper-bound", "query", "count-exact", "501 rows for 501", count_with(lambda t, n: 501 if t == "501" else n)),
-    Rogue("reads-fractions", "query", "count-exact", "reads 1.5 as 15", count_with(every_integer)),
-    Rogue("int32-overflow", "query", "count-exact", "one row for a 20-digit number", count_with(signed_32_bits)),
-    Rogue("reads-floats", "query", "count-exact", "reads 5e1 and 5.0 as numbers", lenient(float)),
-    Rogue("reads-literals", "query", "count-exact", "reads 0x10 and 5_0 as numbers", lenient(partial(int, base=0))),
-    Rogue("reads-any-digits", "cached-query", "count-exact", "strips blanks, and reads the digits of all alphabets", lenient(int)),
-    Rogue("reads-octal", "update", "count-exact", "reads 010 as eight", lenient(octal)),
+    Rogue("bare-when-one", "query", "rows-are-objects", "returns an object for queries=1", {"array": lambda self, rows: self.row(*rows[0]) if len(rows) == 1 else [self.row(*row) for row in rows]}),
+    Rogue("no-upper-bound", "query", "count-exact", "returns 501 rows for queries=501", count_with(lambda t, n: 501 if t == "501" else n)),
+    Rogue("reads-fractions", "query", "count-exact", "reads the count 1.5 as 15", count_with(every_integer)),
+    Rogue("int32-overflow", "query", "count-exact", "returns one row for a 20-digit count", count_with(signed_32_bits)),
+    Rogue("reads-floats", "query", "count-exact", "accepts 5e1 and 5.0 as counts", lenient(float)),
+    Rogue("reads-literals", "query", "count-exact", "accepts 0x10 and 5_0 as counts", lenient(partial(int, base=0))),
+    Rogue("reads-any-digits", "cached-query", "count-exact", "accepts blanks, and the digits of all scripts, in counts", lenient(int)),
+    Rogue("reads-octal", "update", "count-exact", "reads the count 010 as eight", lenient(octal)),
     Rogue("strict-numbers", "query", "answered", "fails on queries=foo", {"count": strict}),
     Rogue("invents-numbers", "db", "equals-row", "reads rows, but returns other numbers", {"rows": invented}),
-    Rogue("off-by-one", "cached-query", "equals-row", "returns the number plus one", {"rows": off_by_one}),
-    Rogue("always-row-42", "db", "ids-repeat-by-chance", "one fixed row", {"draw": lambda self, session, count: [42] * count}),
-    Rogue("first-nine-tenths", "db", "ids-uniform", "ids 1..9000", {"draw": partialmethod(drawn_from, range(1, 9001))}),
-    Rogue("dependent-draws", "db", "ids-independent", "every second id follows from the last", {"draw": opposite}),
-    Rogue("mirrored-pairs", "query", "ids-independent", "every second id mirrors the one before it", {"draw": mirrored}),
-    Rogue("mirrored-requests", "db", "ids-independent", "every second request mirrors the one before it", {"draw": mirrored}),
-    Rogue("pairs-at-a-distance", "query", "ids-independent", "pairs of ids have the same distance", {"draw": at_a_distance}),
-    Rogue("arithmetic-sequences", "query", "ids-independent", "ids with equal steps", {"draw": in_steps}),
-    Rogue("mirrored-updates", "update", "ids-independent", "half of the written ids mirror the other half", {"draw_different": lambda self, session, count: [i for one in session.dice.sample(range(1, ROWS // 2 + 1), (count + 1) // 2) for i in (one, ROWS + 1 - one)][:count]}),
-    Rogue("deals-a-short-list", "db", "ids-repeat-by-chance", "deals 800 ids in random order", {"draw": shuffled_list}),
+    Rogue("off-by-one", "cached-query", "equals-row", "returns each number plus one", {"rows": off_by_one}),
+    Rogue("always-row-42", "db", "ids-repeat-by-chance", "always returns the same row", {"draw": lambda self, session, count: [42] * count}),
+    Rogue("first-nine-tenths", "db", "ids-uniform", "draws ids from 1 to 9000 only", {"draw": partialmethod(drawn_from, range(1, 9001))}),
+    Rogue("dependent-draws", "db", "ids-independent", "derives every second id from the previous one", {"draw": opposite}),
+    Rogue("mirrored-pairs", "query", "ids-independent", "mirrors every second id from the previous one", {"draw": mirrored}),
+    Rogue("mirrored-requests", "db", "ids-independent", "mirrors every second request's id from the previous request's", {"draw": mirrored}),
+    Rogue("pairs-at-a-distance", "query", "ids-independent", "returns pairs of ids at a constant distance", {"draw": at_a_distance}),
+    Rogue("arithmetic-sequences", "query", "ids-independent", "returns ids in equal steps", {"draw": in_steps}),
+    Rogue("mirrored-updates", "update", "ids-independent", "writes ids of which half mirror the other half", {"draw_different": lambda self, session, count: [i for one in session.dice.sample(range(1, ROWS // 2 + 1), (count + 1) // 2) for i in (one, ROWS + 1 - one)][:count]}),
+    Rogue("deals-a-short-list", "db", "ids-repeat-by-chance", "deals ids from a shuffled list of 800", {"draw": shuffled_list}),
     Rogue("watches-the-counting", "db", "counting-unwatched", "asks whether statements are counted", watching("SHOW pg_stat_statements.track")),
     Rogue("watches-the-settings", "query", "counting-unwatched", "asks for a setting before each request", watching("SELECT current_setting('pg_stat_statements.track')")),
-    Rogue("caches-rows", "db", "rows-read", "reads each row once", {"rows": remembering}),
-    Rogue("serves-memory", "query", "rows-read", "reads the table at start", {"rows": out_of_memory}),
-    Rogue("spares-one-in-10000", "query", "rows-read", "leaves out one SELECT in 10,000", {"rows": one_in_ten_thousand}),
-    Rogue("select-in", "query", "one-row-a-select", "WHERE id = ANY", {"rows": select_in}),
+    Rogue("caches-rows", "db", "rows-read", "reads each row only once", {"rows": remembering}),
+    Rogue("serves-memory", "query", "rows-read", "reads the table only once, at the start", {"rows": out_of_memory}),
+    Rogue("spares-one-in-10000", "query", "rows-read", "omits one SELECT in 10,000", {"rows": one_in_ten_thousand}),
+    Rogue("select-in", "query", "one-row-a-select", "selects several rows in one statement", {"rows": select_in}),
     Rogue("selects-twice", "db", "no-needless-select", "reads every row twice", {"rows": select_twice}),
-    Rogue("makes-up-when-busy", "db", "equals-row", "makes numbers up under load", while_busy({"rows": lambda self, session, connection, ids: [(i, 1) for i in ids]}), under_load=True),
+    Rogue("makes-up-when-busy", "db", "equals-row", "invents numbers under load", while_busy({"rows": lambda self, session, connection, ids: [(i, 1) for i in ids]}), under_load=True),
 )  # fmt: skip

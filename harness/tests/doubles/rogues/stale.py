@@ -15,7 +15,7 @@ def decoy_reads(self: ReferenceServer, session: ClientSession, connection: Datab
 
 
 def old_snapshot(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
-    """Execute all SELECTs of a connection in a single transaction that never ends, and thus in an old snapshot."""
+    """Run all SELECTs of a connection in one transaction that never ends. They see an old snapshot."""
     if connection.autocommit:
         connection.autocommit = False
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -23,7 +23,7 @@ def old_snapshot(self: ReferenceServer, session: ClientSession, connection: Data
 
 
 def read_ahead(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, ids: Ids) -> WorldRows:
-    """Return the rows that the connection's previous request for the same number of rows has read."""
+    """Return the rows that the connection's previous request read, if it asked for the same number of rows."""
     ready: dict[int, WorldRows] = session.state.setdefault("ready", {})
     rows = ReferenceServer.rows(self, session, connection, ids)
     answer = ready.get(len(ids))
@@ -34,7 +34,7 @@ def read_ahead(self: ReferenceServer, session: ClientSession, connection: Databa
 
 
 def same_count(self: ReferenceServer, connection: DatabaseConnection) -> list[tuple[int, str]]:
-    """Read the fortunes, but render old messages for the rows that were there at the first read."""
+    """Read the fortunes, but render the first message that was read for each row."""
     rows = ReferenceServer.fortunes(self, connection)
     kept: list[tuple[int, str]] = self.state.setdefault("page", rows)
     if len(kept) != len(rows):
@@ -44,8 +44,8 @@ def same_count(self: ReferenceServer, connection: DatabaseConnection) -> list[tu
 
 
 ROGUES = (
-    Rogue("decoy-reads", "db", "equals-row", "reads rows, but returns the first version", {"rows": decoy_reads}),
+    Rogue("decoy-reads", "db", "equals-row", "reads rows, but returns their first version", {"rows": decoy_reads}),
     Rogue("old-snapshot", "query", "equals-row", "reads in a transaction that never ends", {"rows": old_snapshot}),
-    Rogue("reads-ahead", "db", "equals-row", "returns rows of the previous request", {"rows": read_ahead}),
-    Rogue("looks-at-the-count", "fortune", "fortunes-in-order", "renders a copy while the count is unchanged", {"fortunes": same_count}),
+    Rogue("reads-ahead", "db", "equals-row", "returns the previous request's rows", {"rows": read_ahead}),
+    Rogue("looks-at-the-count", "fortune", "fortunes-in-order", "renders old messages while the number of rows is unchanged", {"fortunes": same_count}),
 )  # fmt: skip

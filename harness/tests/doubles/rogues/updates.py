@@ -1,4 +1,4 @@
-"""Rogues for the update test type, with lost, late, stale, duplicate and misplaced writes."""
+"""Rogues for the update test type. Their writes are lost, late, stale, duplicate or misplaced."""
 
 import threading
 import time
@@ -38,7 +38,7 @@ def _write_later(self: ReferenceServer, waiting: list[tuple[float, WorldRows]]) 
 def wrong_in_a_crowd(
     self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, rows: WorldRows
 ) -> None:
-    """Write wrong numbers while other requests are in progress."""
+    """Write wrong numbers while other connections are open."""
     if self.open_connections > 4:
         rows = [(i, number % ROWS + 1) for i, number in rows]
     ReferenceServer.write(self, session, connection, rows)
@@ -51,7 +51,7 @@ def twin_too(self: ReferenceServer, session: ClientSession, connection: Database
 
 
 def two_numbers(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int) -> WorldRows:
-    """Return the last row twice with different numbers."""
+    """Return the last row twice, with different numbers."""
     rows = ReferenceServer.update(self, session, connection, count - 1 if count == 5 else count)
     if count != 5:
         return rows
@@ -78,7 +78,7 @@ def unread(self: ReferenceServer, session: ClientSession, connection: DatabaseCo
 
 
 def reads(choose: Callable[[ReferenceServer, ClientSession, list[int]], list[int]]) -> Callable[..., WorldRows]:
-    """Write the drawn rows after reading the same number of other rows."""
+    """Write the drawn rows, but read as many other rows."""
 
     def update(self: ReferenceServer, session: ClientSession, connection: DatabaseConnection, count: int) -> WorldRows:
         ids = sorted(self.draw_different(session, count))
@@ -96,17 +96,17 @@ def nothing(self: ReferenceServer, session: ClientSession, connection: DatabaseC
 
 ROGUES = (
     Rogue("never-writes", "update", "update-stored", "responds without writing", {"write": nothing}),
-    Rogue("loses-single-rows", "update", "update-stored", "does not write single rows", {"write": lambda self, session, connection, rows: ReferenceServer.write(self, session, connection, rows if len(rows) > 1 else [])}),
+    Rogue("loses-single-rows", "update", "update-stored", "does not write a single row", {"write": lambda self, session, connection, rows: ReferenceServer.write(self, session, connection, rows if len(rows) > 1 else [])}),
     Rogue("writes-late", "update", "update-stored", "writes after responding", {"write": later(LATE_SECONDS)}),
-    Rogue("races", "update", "update-stored", "writes other numbers during other requests", {"write": wrong_in_a_crowd}),
-    Rogue("touches-others", "update", "no-other-row-changed", "also writes another row", {"write": twin_too}),
+    Rogue("races", "update", "update-stored", "writes wrong numbers while other connections are open", {"write": wrong_in_a_crowd}),
+    Rogue("touches-others", "update", "no-other-row-changed", "also writes a row that it does not return", {"write": twin_too}),
     Rogue("two-numbers-for-a-row", "update", "one-number-a-row", "returns a row twice with different numbers", {"update": two_numbers}),
-    Rogue("writes-what-it-read", "update", "numbers-change", "keeps the numbers", {"new_number": lambda self, session, old: old}),
-    Rogue("small-numbers", "update", "numbers-uniform", "new numbers up to 5000 only", {"new_number": small}),
+    Rogue("writes-what-it-read", "update", "numbers-change", "keeps the old numbers", {"new_number": lambda self, session, old: old}),
+    Rogue("small-numbers", "update", "numbers-uniform", "draws new numbers up to 5000 only", {"new_number": small}),
     Rogue("writes-twice", "update", "rows-written", "writes every row twice", {"write": twice}),
     Rogue("does-not-read", "update", "rows-read", "writes without reading", {"update": unread}),
-    Rogue("reads-other-rows", "update", "returned-rows-read", "reads other rows than it writes", {"update": reads(lambda self, session, ids: self.draw_different(session, len(ids)))}),
-    Rogue("reads-row-1-only", "update", "returned-rows-read", "reads row 1 for each row", {"update": reads(lambda self, session, ids: [1] * len(ids))}),
+    Rogue("reads-other-rows", "update", "returned-rows-read", "reads rows other than those that it writes", {"update": reads(lambda self, session, ids: self.draw_different(session, len(ids)))}),
+    Rogue("reads-row-1-only", "update", "returned-rows-read", "reads row 1 instead of each row", {"update": reads(lambda self, session, ids: [1] * len(ids))}),
     Rogue("reads-one-row-repeatedly", "update", "returned-rows-read", "reads the first row as often as it writes rows", {"update": reads(lambda self, session, ids: ids[:1] * len(ids))}),
     Rogue("spoils-when-busy", "update", "table-sound", "writes zeros under load", while_busy({"write": lambda self, session, connection, rows: ReferenceServer.write(self, session, connection, [(i, 0) for i, _ in rows])}), under_load=True),
 )  # fmt: skip

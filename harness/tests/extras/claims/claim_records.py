@@ -20,7 +20,7 @@ def side(name: str, connections: int = 64) -> dict[str, object]:
 
 
 def claim(**compare: object) -> Claim:
-    """Return a claim with a single statement. By default, it compares the throughput of ``a`` with that of ``b``."""
+    """Return a claim with one statement. By default, it compares the throughput of ``a`` to that of ``b``."""
     return claim_of({"name": "rate", "metric": "throughput", "of": side("a"), "to": side("b"), **compare})
 
 
@@ -30,7 +30,7 @@ def claim_of(*compare: Mapping[str, object], **more: Any) -> Claim:
 
 
 def trials(values: Mapping[str, Sequence[float]], load: Load = made.JSON, **fields: Any) -> list[Trial]:
-    """Return trials with the given throughputs (a value per process), measured in three rounds."""
+    """Return trials with these throughputs. Each value belongs to one process, which has three rounds."""
     return [
         made.trial(name, process, value * wobble, load, round=number, **fields)
         for name, row in values.items()

@@ -25,10 +25,10 @@ def test_context_does_not_affect_the_verdict() -> None:
 
 
 def test_unreachable_rate_needs_a_larger_machine() -> None:
-    """A rate that needs more CPUs than the machine has for server and generator cannot be judged."""
+    """A rate is out of reach if server and generator together need more CPUs than the machine has."""
     dear = trials({"b": [1.0] * 9}, validity=[made.validity_check("errors", Outcome.FAIL)])  # excluded trials
     measured = run_of([*dear, *trials(STEADY)])
-    one = measured.trials[-1]  # a trial of b, which has the higher CPU time per request
+    one = measured.trials[-1]  # b needs more CPU time per request
     cost = (one.server.cpu_seconds + one.generator_cpu_seconds) / one.requests
     for rate, word in ((1.9 / cost, "supported"), (5.5 / cost, "needs a larger machine")):
         (statement,) = judged(claim(ratio=2.5, needs={"of": 1.0, "to": rate, "why": "queues"}), measured).statements
@@ -125,12 +125,12 @@ def between(low: float, high: float) -> Ratio:
         (2.5, 1.2, 1.5, "direction only"),
         (2.5, 3.5, 4.0, "direction only"),
         (2.5, 0.5, 0.9, "refuted"),
-        (2.5, 1.5, 2.5, "direction only"),  # the order is certain, but not the claimed ratio
+        (2.5, 1.5, 2.5, "direction only"),  # the direction is certain, but the claimed ratio is not
         (2.5, 1.01, 1.03, "refuted"),  # differences below 5 % are irrelevant
         (2.5, 0.9, 4.0, "undecided"),
         (0.4, 0.6, 0.8, "direction only"),
         (1.0, 0.95, 1.05, "supported"),
-        (1.0, 1.3, 1.4, "refuted"),  # a claim of equality has no direction to confirm
+        (1.0, 1.3, 1.4, "refuted"),  # equality has no direction
         (0.95, 0.5, 0.6, "refuted"),
         (1.0, 0.95, 1.3, "undecided"),
     ],
@@ -147,10 +147,10 @@ def test_intervals_are_compared_with_tolerance_and_1(
     ("order", "low", "high", "word"),
     [
         ("higher", 1.01, 1.2, "supported"),
-        ("higher", 1.01, 1.03, "refuted"),  # a difference below 5 % is irrelevant
+        ("higher", 1.01, 1.03, "refuted"),  # differences below 5 % are irrelevant
         ("not higher", 1.01, 1.03, "supported"),
         ("higher", 0.8, 0.9, "refuted"),
-        ("higher", 0.97, 1.04, "refuted"),  # the interval excludes a difference of 5 %
+        ("higher", 0.97, 1.04, "refuted"),  # the interval excludes differences of 5 %
         ("higher", 0.9, 1.2, "undecided"),
         ("not lower", 0.8, 0.94, "refuted"),
         ("not lower", 0.9, 1.2, "undecided"),
@@ -182,8 +182,8 @@ def test_one_process_each_decides_nothing() -> None:
 
 
 def test_further_processes_grow_with_squared_width() -> None:
-    # With 5 processes, the interval of the log ratio is 0.1 ± 0.2. To exclude 0 (a ratio of 1), the half-width must be
-    # halved, which takes four times as many processes.
+    # With 5 processes, the interval of the log ratio is 0.1 ± 0.2. It excludes 0, a ratio of 1, if its width is halved.
+    # That takes four times as many processes.
     result = assessment.judge_claimed_ratio(8.0, 0.15, between(0.904837, 1.349859), processes=5, smallest_relevant=0.05)
     assert result.more_processes == pytest.approx(15, abs=1)
 

@@ -1,4 +1,4 @@
-"""Claim files: validation, and error messages that name the key."""
+"""Claim files: validation, with error messages that name the key."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_claim_run_measures_only_its_own_cells(tmp_path: Path) -> None:
     (statement,) = claim.compare
     heavy, light = ClosedLoop(connections=512, queries=20), ClosedLoop(connections=1, queries=20)
     cells = merge_cells(statement.cells)
-    assert cells == {"a": {"query": (heavy, light)}}  # the warm-up uses the first load, so the heaviest load is first
+    assert cells == {"a": {"query": (heavy, light)}}  # the heaviest load comes first, because it warms up the cell
     given = Settings(
         command=(),
         profile=profiles.load_profile("claims"),

@@ -1,4 +1,4 @@
-"""The verb ``./tfb claims``: its lists, verdicts and messages."""
+"""``./tfb claims``: its lists, verdicts and messages."""
 
 import json
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_decided_claims_are_not_measured_again(
     assert json.loads((tmp_path / "claims.json").read_text())["verdicts"][known.name] == verdict
     assert cli.main(["claims", "run", known.name, "--dry-run", "--results", str(tmp_path)]) == 0
     assert "multiple-queries: nothing to measure" in capsys.readouterr().out
-    # A later run on a different kernel lacks one of the claim's cells, so the earlier verdict remains.
+    # A later run, on a different kernel, lacks a cell of the claim, so the earlier verdict is kept.
     newer = info.model_copy(update={"run_id": "3", "machine": made.machine().model_copy(update={"kernel": "6.2"})})
     stored(tmp_path / "3", newer, [each for each in trials if each.implementation == "vertx-web"])
     monkeypatch.setattr(claims_cli, "run_benchmark", lambda _: pytest.fail("it would be measured whole"))

@@ -1,4 +1,4 @@
-"""Claims are measured and judged in simulated runs."""
+"""Simulated runs that measure claims and judge them."""
 
 import json
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ def test_evidence_of_other_machines_or_builds_is_excluded(tmp_path: Path) -> Non
     assert runs(document | {"settings": document["settings"] | {"cpuset_cpus": "0"}}) == {}
     assert runs(document | {"sets": [{"name": "n", "machine": document["machine"], "runs": [], "processes": []}]}) == {}
     file.with_name("trials.jsonl").touch()
-    assert runs({}) == {}  # an unreadable run is ignored
+    assert runs({}) == {}  # unreadable runs are ignored
     a, b = sorted(document["implementations"], key=lambda each: str(each["name"]))
     assert set(runs(document | {"implementations": [{**a, "digest": "other"}, b]})) == {"b"}
     assert again.info.run_id not in runs(document | {"revision": "a commit that git does not know"})

@@ -1,4 +1,4 @@
-"""Load generators on several clients share a load and start at the same time."""
+"""Load generators on several clients split a load and start at the same time."""
 
 import time
 from collections.abc import Sequence

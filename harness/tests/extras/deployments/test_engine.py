@@ -1,4 +1,4 @@
-"""Remote machines and containers, with fake docker and ssh programs. A process simulates each container."""
+"""Remote machines and containers, with fake docker and ssh programs. A local process takes each container's place."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from harness.plan.hosts import hosts_from_flags, parse_host
 
 pytestmark = pytest.mark.skipif(not Path("/sys/fs/cgroup").is_dir(), reason="no control groups here")
 
-# Container ids are process ids. If the file ``gone`` exists, the engine fails. If ``mute`` exists, readers are silent.
+# Container ids are PIDs. If the file ``gone`` exists, the engine fails. If ``mute`` exists, the meter is silent.
 DOCKER = f"""#!/bin/sh
 PLACE=$(dirname "$0")
 case $1 in --context|-H) shift 2 ;; esac
@@ -40,7 +40,7 @@ case "$*" in
     PYTHONPATH={REPOSITORY} exec {sys.executable} -S {TOOLSET}/meter/meter.py $before $last ;;
 esac
 """
-# Forward the engine's socket and keep running, but fail for the host "other".
+# Forwards the engine's socket and keeps running, except that the host "other" always fails.
 SSH = """#!/bin/sh
 case " $* " in *" other "*) echo "Host key verification failed."; exit 255 ;; esac
 for word; do
@@ -52,7 +52,7 @@ exec sleep 60
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder with both programs, and put the folder first on PATH."""
+    """Create both fake programs in a folder, put it first on PATH, and return it."""
     for name, text in (("docker", DOCKER), ("ssh", SSH)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)

@@ -1,4 +1,4 @@
-"""The scripts in ``toolset/fleet``, run with a fake ``tfb`` that prints its arguments."""
+"""The scripts in ``toolset/fleet``. A fake ``tfb`` prints its arguments."""
 
 import os
 import subprocess
@@ -11,11 +11,11 @@ import yaml
 from harness.paths import TOOLSET
 
 FLEET = TOOLSET / "fleet"
-FleetScript = Callable[..., list[str]]  # runs a script in a folder with environment variables
+FleetScript = Callable[..., list[str]]  # runs a script in a folder, with environment variables
 
 
 def arguments(folder: Path, script: str, **environment: str) -> list[str]:
-    """Run a script and return the arguments that it passes to tfb."""
+    """Run a script and return the arguments with which it calls tfb."""
     fake = folder / "tfb"
     fake.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
     fake.chmod(0o755)
@@ -36,7 +36,7 @@ def pod(folder: Path, **environment: str) -> list[str]:
 
 def task(folder: Path, **environment: str) -> list[str]:
     values = {"SLURM_SUBMIT_DIR": str(folder), "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3"}
-    # The array has a single task, as when a user repeats a part.
+    # The array has only one task, as when a user repeats a part.
     values |= {"SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_COUNT": "1", "WORDS": "all --profile standard"}
     return arguments(folder, (FLEET / "slurm.sbatch").read_text(encoding="utf-8"), **{**values, **environment})
 

@@ -1,4 +1,4 @@
-"""Runs on several simulated machines (laptop, db, app and two clients), some of which lose a machine."""
+"""Runs on several simulated machines: laptop, db, app and two clients. Some runs lose a machine."""
 
 import os
 import re
@@ -23,12 +23,12 @@ pytestmark = [pytest.mark.machines, pytest.mark.e2e, pytest.mark.docker, pytest.
 
 WHERE = ("--server-host", "app", "--database-host", "db", "--client-host", "c1", "--client-host", "c2")
 NOTICED_SECONDS = 10.0
-SLACK_SECONDS = 60.0  # additional time, because tfb may notice a hanging engine only when the load should end
+SLACK_SECONDS = 60.0  # additional time; tfb may notice a hung engine only when the load should end
 
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    """Yield the simulated machines. All tests share them, so images are sent only once."""
+    """Yield the simulated machines. Tests share them, so that images are sent only once."""
     if why := machines.obstacle():
         pytest.skip(why)
     with machines.machines() as up:
@@ -55,7 +55,7 @@ def test_smoke_run_measures_all_cells_and_cleans_up(lab: Lab, tmp_path: Path) ->
     for trial in records.trials:
         assert trial.errors.total == 0
         assert isinstance(trial.load, ClosedLoop)
-        assert (trial.connections or 0) >= trial.load.connections  # the server counts the connections of both clients
+        assert (trial.connections or 0) >= trial.load.connections  # connections of both clients
         assert trial.server.cpu_seconds > 0
         assert trial.cpu_per_request is not None
         assert (trial.database_cpu_seconds or 0) > 0 or trial.test_type == "json"
@@ -132,8 +132,8 @@ def test_run_names_lost_machine_and_can_resume(lab: Lab, tmp_path: Path, how: st
         mend(lab)
     (folder,) = list_runs(tmp_path)
     records = store.read_run(folder)
-    assert records.info.status == "interrupted"  # --resume can continue the run
-    assert list(records.trials) == []  # interrupted loads are not recorded
+    assert records.info.status == "interrupted"  # so --resume can continue it
+    assert list(records.trials) == []  # interrupted loads leave no records
     if how == "a client is switched off":
         done = lab.tfb("run", "--resume", "--results", str(tmp_path), seconds=300)
         assert done.returncode == 0, done.stderr[-3000:]
@@ -149,7 +149,7 @@ def mend(lab: Lab) -> None:
         else:
             lab.wake(name)
     lab.await_up(*machines.NAMES)
-    for name in machines.NAMES:  # tfb could not remove containers on machines that were unreachable
+    for name in machines.NAMES:  # tfb could not remove containers on unreachable machines
         if left_there := lab.docker(name, "ps", "--all", "--quiet").split():
             lab.docker(name, "rm", "--force", *left_there)
 
@@ -166,7 +166,7 @@ def test_full_remote_disk_is_named_with_machine(tmp_path: Path) -> None:
 
 
 def _measuring(results: Path) -> bool:
-    """Return whether the run has reached its first measured load (c32)."""
+    """Return whether the run has reached its first measured load ("c32")."""
     progress_files = list(results.glob("*/progress.json"))
     return bool(progress_files) and '"c32"' in progress_files[0].read_text()
 

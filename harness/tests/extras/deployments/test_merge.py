@@ -1,4 +1,4 @@
-"""Merging runs from several deployments."""
+"""Merging runs of several deployments."""
 
 import shutil
 import time
@@ -15,7 +15,7 @@ from harness.tests.doubles import records
 
 
 def prepared(folder: Path, *, fails: str = "", duration: float = 15.0, processes: int = 1, **told: object) -> Path:
-    """Record a run with two implementations, as a deployment would."""
+    """Record a run of two implementations, as one deployment would."""
     known = records.info()
     names = ("ref", "a")
     of = [known.implementations[0].model_copy(update={"name": name, "test_types": ("json",)}) for name in names]
@@ -33,7 +33,7 @@ def test_merged_run_records_its_deployments(tmp_path: Path, capsys: pytest.Captu
     prepared(tmp_path / "far", processes=2, status="interrupted")
     assert cli.main(["report", str(near), "far", "--deployments", "--results", str(tmp_path)]) == Exit.OK
     (folder,) = tmp_path.glob("*-merged")
-    assert f"merged the runs of 2 deployments into {folder}" in capsys.readouterr().err
+    assert f"merged 2 deployments into {folder}" in capsys.readouterr().err
     merged = store.read_run(folder)
     assert [(each.name, each.processes) for each in merged.info.sets] == [(str(near), (0, 1)), ("far", (2, 3))]
     every = {(name, number) for name in ("ref", "a") for number in range(4)}

@@ -1,4 +1,4 @@
-"""Joining runs that each measured a part of a selection: ``./tfb report RUN RUN …``."""
+"""``./tfb report RUN RUN …`` joins runs that each measured a part of a selection."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from harness.stats.ranking_model import Ratio
 from harness.tests.doubles import records, runs
 
 NAMES = ("ref", "a", "b")
-WOBBLE = (0.02, -0.01, -0.03, 0.02)  # deviation of each process on the log scale
+WOBBLE = (0.02, -0.01, -0.03, 0.02)  # log-scale deviation of each process
 SWAPPED = (-0.01, 0.02, 0.02, -0.03)
 
 
@@ -26,7 +26,10 @@ def part(
     results: Path, number: int, costs: Mapping[str, float], *, count: int = 2, speed: float = 1.0,
     selection: tuple[str, ...] = NAMES, **told: object,
 ) -> Path:  # fmt: skip
-    """Record a part, measured on a machine of relative speed ``speed``. Servers have independent deviations."""
+    """Record a part, measured on a machine of the relative speed ``speed``.
+
+    The baseline's processes deviate independently of the other servers' processes.
+    """
     rules = ProcessLimits(minimum=len(WOBBLE), maximum=len(WOBBLE))
     info = runs.run_info(tuple(costs), rules, reference="ref")
     own = {
@@ -67,12 +70,12 @@ def half_width(found: Ratio) -> float:
 
 
 def test_ratios_join_through_the_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The second machine is three times as fast, which must not affect any ratio."""
+    """The second machine is three times as fast. This must not affect ratios."""
     part(tmp_path, 1, {"ref": 0.0, "a": 0.5})
     part(tmp_path, 2, {"ref": 0.0, "b": 0.8}, speed=3.0)
     assert report(tmp_path, "part-1", "part-2") == Exit.OK
     output = capsys.readouterr()
-    assert "merged the runs of 2 parts" in output.err
+    assert "merged 2 parts" in output.err
     assert "joins 2 parts: ratios between parts are computed through ref" in " ".join(output.out.split())
     expected = {("a", "ref"): 0.5, ("b", "ref"): 0.8, ("b", "a"): 0.3}
     found = {pair: ratio(tmp_path, *pair) for pair in expected}
@@ -81,7 +84,7 @@ def test_ratios_join_through_the_baseline(tmp_path: Path, capsys: pytest.Capture
         own = difference + np.mean(SWAPPED) - np.mean(WOBBLE) if pair[1] == "ref" else difference
         assert logs[0] == pytest.approx(own, abs=1e-9), pair
         assert logs[1] < difference < logs[2]
-    # A ratio between parts combines the errors of two ratios to the baseline, whose variances are equal here.
+    # A ratio between parts combines two ratios to the baseline, whose variances are equal here.
     single, joined = half_width(found["a", "ref"]), half_width(found["b", "a"])
     assert half_width(found["b", "ref"]) == pytest.approx(single, rel=0.05)
     assert joined == pytest.approx(math.sqrt(2) * single, rel=0.05)
@@ -125,9 +128,9 @@ OTHER_MACHINE = runs.MACHINE.model_copy(update={"cpu_model": "faster"})
         ({"number": 1}, "are both part 1/2: expected each part once"),
         ({"count": 3}, "is a part of a different selection (3 parts of 3 implementations instead of 2 parts"),
         ({"told": {"part": None}}, "is not a part, but other runs are"),
-        ({"costs": {"ref": 0.0, "a": 0.5}}, "do not divide the selection: a in 2, b in 0 of 2 parts"),
-        ({"costs": {"b": 0.8}}, "do not divide the selection: ref in 1 of 2 parts"),
-        ({"costs": {"ref": 0.0, "b": 0.8, "c": 0.1}}, "do not divide the selection: c in 1 of 2 parts"),
+        ({"costs": {"ref": 0.0, "a": 0.5}}, "do not match the selection: a in 2, b in 0 of 2 parts"),
+        ({"costs": {"b": 0.8}}, "do not match the selection: ref in 1 of 2 parts"),
+        ({"costs": {"ref": 0.0, "b": 0.8, "c": 0.1}}, "do not match the selection: c in 1 of 2 parts"),
         ({"told": {"revision": "d" * 40}}, "commit: cccccccccccc and dddddddddddd"),
         ({"told": {"dirty": True}}, "uncommitted changes"),
         ({"told": {"machine": OTHER_MACHINE}}, "CPU:  and faster"),
@@ -172,7 +175,7 @@ def test_across_joins_different_parts(told: dict[str, object], tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("part-1", "part-2", "--deployments"), "a run is a part of a selection. Remove the flag"),
+        (("part-1", "part-2", "--deployments"), "at least one run is a part of a selection (run --part)"),
         (("part-1", "--across"), "--across works only with the parts of a selection"),
     ],
 )

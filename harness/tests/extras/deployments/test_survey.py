@@ -1,4 +1,4 @@
-"""Facts that tfb collects about remote machines, and the machines' grades."""
+"""Facts that tfb collects about remote machines, and the resulting grades."""
 
 from harness.extras.deployments.survey import facts
 

@@ -1,4 +1,4 @@
-"""Services in Go, Rust, Java and Ruby, and in containers, for the tests of ``init``."""
+"""Services in Go, Rust, Java and Ruby, and in containers, for tests of ``init``."""
 
 from dataclasses import replace
 
@@ -356,7 +356,7 @@ SINATRA = Recipe(
     env={"RACK_ENV": "production", "APP_ENV": "production"},
     needs=("bundle",),
 )
-# The same service with the packages ruby-sinatra and puma of Debian or Ubuntu instead of gems.
+# The same service with Debian's or Ubuntu's packages ruby-sinatra and puma instead of gems.
 SINATRA_OF_DISTRIBUTION = replace(
     SINATRA,
     stack="Sinatra with Puma",

@@ -1,4 +1,4 @@
-"""Services on Node.js for the tests of ``init``."""
+"""Services on Node.js for tests of ``init``."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Services in Python for the tests of ``init``."""
+"""Services in Python for tests of ``init``."""
 
 from harness.tests.extras.gate.recipe import Recipe
 

@@ -1,4 +1,4 @@
-"""Budgets and thresholds of requests: valid values, and their effect on verdicts."""
+"""Budgets and thresholds of requests: valid values, and how they change verdicts."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ def judged_with(*requests: Request, seconds: float = 0.02, **traits: Any) -> Gat
     ("budgets", "verdict", "expected"),
     [
         ({"budget_p99": "40ms"}, "same", ""),
-        ({"budget_p99": "10ms"}, "slower", "budget_p99 = 10 ms: the 99th percentile of response times of head is "),
+        ({"budget_p99": "10ms"}, "slower", "budget_p99 = 10 ms: head's 99th-percentile response time is "),
         ({"budget_p99": "19.5ms"}, "cannot tell", "may be within the budget"),
         ({"budget_cpu": "1s"}, "same", ""),
         ({"budget_cpu": "1us"}, "slower", "budget_cpu = "),
@@ -104,10 +104,10 @@ def test_budgets_decide_a_request(budgets: dict[str, str], verdict: str, expecte
 def test_unknown_costs_leave_a_budget_open() -> None:
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
     result = judge(records, ComparedVersions(base="a", head="b"))
-    found = apply_budgets(result, records, [request(budget_p99="20ms")])  # these trials have no response times
+    found = apply_budgets(result, records, [request(budget_p99="20ms")])  # the trials lack response times
     assert (found.verdict, found.requests[1].reason) == (
         "cannot tell",
-        "budget_p99 = 20 ms: the 99th percentile of response times of head is unknown",
+        "budget_p99 = 20 ms: head's 99th-percentile response time is unknown",
     )
 
 

@@ -1,4 +1,4 @@
-"""Dependencies that base's build installs are reused by all sides of later comparisons. Built source code is not."""
+"""Later comparisons reuse dependencies that base's build installed, but no compiled source code."""
 
 import json
 import os
@@ -30,7 +30,7 @@ HASH = "0123456789abcdef"
 
 
 class Session:
-    """The three sides' copies of a service, as a comparison creates them."""
+    """A comparison's three copies of a service, one for each side."""
 
     def __init__(self, folder: Path, *names: str, sources: dict[str, str] = LOCK, build: str = "b") -> None:
         service = Service.model_validate({"start": "x", "build": build, "cache": names})
@@ -42,7 +42,7 @@ class Session:
         self.homes = folder / "homes"
 
     def seen(self, path: str) -> list[str | None]:
-        """Return a file's text on each side, or None if the file is missing."""
+        """Return the text of a file on each side, or None if a side lacks the file."""
         files = [root / path for root in self.roots.values()]
         return [file.read_text() if file.is_file() else None for file in files]
 
@@ -61,7 +61,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Se
 
 
 def filled(session: Callable[..., Session], name: str, files: dict[str, str], **fields: object) -> Session:
-    """Fill the cache from base's build. Return the next session, to whose sides the cache has been restored."""
+    """Fill the cache from base's build. Return the next session, after it has restored the cache to all sides."""
     first = session(name, **fields)
     first.caches.restore(first.homes)
     write(first.homes / BASE / name[2:] if name.startswith("~/") else first.roots[BASE] / name, files)
@@ -76,7 +76,7 @@ def test_all_sides_get_private_copies(session: Callable[..., Session]) -> None:
     assert second.seen("node_modules/left/index.js") == ["1", "1", "1"]
     assert "node_modules from an earlier build of base" in second.caches.note
     (second.roots[HEAD] / "node_modules/left/index.js").write_text("changed by head")
-    second.caches.keep(second.homes)  # a filled cache is never changed
+    second.caches.keep(second.homes)  # must not change a filled cache
     assert second.seen("node_modules/left/index.js")[:2] == ["1", "1"]
     third = session("node_modules")
     third.caches.restore(third.homes)
@@ -138,7 +138,7 @@ def test_missing_locks_and_local_packages_prevent_caching(
 
 @pytest.mark.parametrize("in_homes", [True, False])
 def test_the_other_sides_reuse_dependencies(session: Callable[..., Session], *, in_homes: bool) -> None:
-    """Sides reuse dependencies that base has built or downloaded, but not base's build of the service itself."""
+    """Sides reuse dependencies that base built or downloaded, but not base's build of the service itself."""
     one = session(sources={"Cargo.lock": CARGO_LOCK, "target/.gitkeep": ""})
     two = session(sources={"Cargo.lock": CARGO_LOCK})
     built = {"target/release/.fingerprint/serde-" + HASH: "s", "target/release/.fingerprint/shop-" + HASH: "s"}
@@ -146,7 +146,7 @@ def test_the_other_sides_reuse_dependencies(session: Callable[..., Session], *, 
     for each in (one, two):
         write(each.roots[BASE], built)
         write(each.homes / BASE, downloaded)
-    assert not [path for _, path in one.caches.share(None)]  # the other sides have a target folder
+    assert not [path for _, path in one.caches.share(None)]  # the other sides already have a target folder
     copies = list(two.caches.share(two.homes if in_homes else None))
     assert two.seen("target/release/.fingerprint/serde-" + HASH) == ["s"] * 3
     assert two.seen("target/release/.fingerprint/shop-" + HASH) == ["s", None, None]
@@ -163,7 +163,7 @@ def test_the_other_sides_reuse_dependencies(session: Callable[..., Session], *, 
 
 
 def test_an_unusable_folder_is_not_reused(session: Callable[..., Session], tmp_path: Path) -> None:
-    """A ``target`` folder may belong to another build tool, and a cache folder may be a link to a folder elsewhere."""
+    """A folder named ``target`` may belong to another build tool. A cache folder may be a link."""
     own = session(sources={})
     write(own.roots[BASE], {"target/classes/A.class": "a"})
     (own.homes / BASE).mkdir(parents=True)
@@ -220,7 +220,7 @@ def test_links_inside_are_copied_as_links(session: Callable[..., Session]) -> No
 
 
 @pytest.mark.parametrize(
-    ("target", "reason"), [("base/src", "a link into the side's folders"), ("user", "a link to a folder outside it")]
+    ("target", "reason"), [("base/src", "a link into the side's folders"), ("user", "a link to an outside folder")]
 )
 def test_a_link_out_of_a_cache_prevents_caching(
     session: Callable[..., Session], tmp_path: Path, target: str, reason: str
@@ -263,7 +263,7 @@ def test_cargo_keeps_only_crates_with_a_source(session: Callable[..., Session]) 
 def test_copies_of_programs_stay_out_of_target(
     session: Callable[..., Session], tmp_path: Path, *, restored: bool
 ) -> None:
-    """A copy of base's program, such as target/app, is newer than head's source code, so Make would not rebuild it."""
+    """Make would not rebuild target/app if it were base's copy, because the copy is newer than head's source code."""
     platform, nested = "x86_64-unknown-linux-musl", f"build/serde-{HASH}/out/target/release/.fingerprint/shop-{HASH}"
     kept = {f"{place}/.fingerprint/serde-{HASH}" for place in ("release", f"{platform}/debug")}
     kept |= {f"release/{nested}", "CACHEDIR.TAG", f"{platform}/CACHEDIR.TAG", ".rustc_info.json"}
@@ -337,7 +337,7 @@ def test_pip_loses_wheels_built_from_folders(session: Callable[..., Session]) ->
     ],
 )
 def test_go_shares_no_packages_with_cgo(session: Callable[..., Session], code: str, *, kept: bool) -> None:
-    """Go's build cache does not notice changes to C files in other folders, so packages with cgo are not shared."""
+    """Go's build cache does not notice changes to C files in other folders. So sides do not share packages with cgo."""
     second = filled(session, "~/.cache/go-build", {"00/x-d": "1"}, sources={"go.sum": "", "a/a.go": code})
     assert (second.homes / HEAD / ".cache/go-build/00/x-d").is_file() is kept
 

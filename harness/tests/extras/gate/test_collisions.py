@@ -1,4 +1,4 @@
-"""If sides need the same port, file or lock, tfb reports the collision instead of a single side's failure."""
+"""If two sides need the same port, file or lock, tfb reports the collision and does not blame one side."""
 
 import os
 import re
@@ -42,7 +42,7 @@ SILENT = "import os, socket\ntry:\n    second = socket.create_server(('', {port}
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(isolation, "shared_programs", dict)
-    # Simulate a kernel that permits no mounts. Sides then share the temporary folders, which contain ``tmp_path``.
+    # As on a kernel that permits no mounts: the sides share temporary folders, which contain ``tmp_path``.
     monkeypatch.setattr(enclosures, "with_private_temporary", lambda accounts, _: (accounts, "EPERM"))
     let_others_enter(tmp_path)
     (tmp_path / "shared").mkdir()
@@ -69,7 +69,7 @@ def runtime_of(folder: Path, server: str, head_server: str = "") -> tuple[Isolat
 
 
 def told(folder: Path, server: str, first: str, second: str, head_server: str = "") -> str:
-    """Start two sides at the same time, of which the second fails. Return the reported collision, or ""."""
+    """Start two sides, of which the second fails. Return the reported collision, or ""."""
     runtime, sides = runtime_of(folder, server, head_server)
     log = folder / "logs" / second / "p0.log"
     with ExitStack() as stack:

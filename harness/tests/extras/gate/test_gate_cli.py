@@ -1,4 +1,4 @@
-"""Outputs of ``./tfb compare --base``."""
+"""Output formats of ``./tfb compare --base``."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_verdict_is_printed_and_added_to_history(tmp_path: Path, capsys: pytest.
     assert "\n| request | verdict |" in capsys.readouterr().out
     odd = RequestVerdict(request="item", verdict="failed", reason="<b>\u2028head\nbye")
     result = result.model_copy(update={"head": "v2", "requests": (odd,), "verdict": "failed"})
-    for number in (3, 4):  # each session adds exactly one line, even if the service's output contains line breaks
+    for number in (3, 4):  # a session adds one line, even if the reason contains line breaks
         publish_result(result, VerdictOutputs(history=str(kept), markdown=True))
         assert kept.read_text(encoding="utf-8").count("\n") == number
         assert "<b>" not in capsys.readouterr().out
@@ -102,7 +102,10 @@ def test_time_determines_processes_and_short_times_warn(
 @pytest.mark.parametrize("value", ["-1", "0", "0%", "-0", "nan", "inf", "-inf", "1e400", "101", "five", "", "5%%"])
 def test_thresholds_outside_the_range_are_refused(value: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["compare", "--base", "dir:.", f"--threshold={value}"]) == Exit.USAGE
-    assert f"--threshold: {value!r} is not a percentage above 0 and at most 100" in capsys.readouterr().err
+    assert (
+        f"--threshold: {value!r} is not a valid percentage: give a number above 0 and at most 100"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,7 @@ def test_bisect_skips_commits_without_an_answer(found: Verdict, usual: int, bise
     assert publish_result(result, VerdictOutputs()) == usual
     assert publish_result(result, VerdictOutputs(bisect=True)) == bisect
     interrupted = result.model_copy(update={"interrupted": True})
-    assert publish_result(interrupted, VerdictOutputs(bisect=True)) == Exit.INTERRUPTED  # git bisect run stops
+    assert publish_result(interrupted, VerdictOutputs(bisect=True)) == Exit.INTERRUPTED  # stops ``git bisect run``
 
 
 @pytest.mark.parametrize("text", [None, "[service", '[service]\nstart = "x"\n', '[service]\nbiuld = "x"\n'])

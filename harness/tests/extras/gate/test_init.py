@@ -1,4 +1,4 @@
-"""``./tfb init`` writes a valid tfb.toml for each kind of service."""
+"""``./tfb init`` writes a valid tfb.toml for every kind of service."""
 
 import re
 from collections.abc import Mapping
@@ -252,7 +252,7 @@ def test_init_names_the_stacks_not_chosen(
         ({"compose.yaml": "services: {a: {build: ., command: flask run}}"}, "declares no port: check the port"),
         ({"compose.yaml": "services: {a: {build: ., command: flask run}}"}, "in development mode (flask run)"),
         ({"Dockerfile": "FROM scratch"}, "Dockerfile has no EXPOSE line: check the port in tfb.toml"),
-        ({"README": ""}, "no known stack was found"),
+        ({"README": ""}, "tfb recognised no stack in this folder"),
         ({"README": "", "services/api/go.mod": ""}, "services/api (Go): ./tfb init"),
         ({"Procfile": "web: nothing-such --port $PORT"}, "nothing-such is not on PATH: install it"),
     ],
@@ -266,7 +266,7 @@ def test_init_says_what_to_do(
 
 
 def test_packages_of_a_workspace_are_in_its_root(tmp_path: Path) -> None:
-    """In a workspace, the lock file and the installed packages are in the repository's root."""
+    """A workspace keeps its lock file and installed packages in the repository's root."""
     write(
         tmp_path,
         {"pnpm-lock.yaml": "", ".git/HEAD": "", "apps/web/package.json": EXPRESS.replace("SCRIPT", "tsx a.ts")},

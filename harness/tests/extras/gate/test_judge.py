@@ -1,4 +1,4 @@
-"""The regression gate's verdicts: rates of false alarms and of detected slowdowns in simulated sessions."""
+"""The regression gate's verdicts: how often simulated sessions yield false alarms and reveal slowdowns."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -27,19 +27,19 @@ REQUESTS = ("items", "item", "order")
 RATE = OpenLoop(rate=500.0, connections=32)
 FIVE, TWO = (5, 4), (2, 4)  # (processes, rounds) of sessions that take five and two minutes
 SESSIONS = 40  # number of simulated sessions with a slowdown
-MOST_FALSE = 10  # maximum number of false alarms in 100 sessions: the 99 % quantile at a false-alarm rate of 5 %
+MOST_FALSE = 10  # maximum false alarms in 100 sessions: the 99 % quantile at a rate of 5 %
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionTraits:
-    """Properties of a simulated session."""
+    """Traits of a simulated session."""
 
-    copy: float = 1.0  # cost of the control copy as a multiple of base's cost
+    copy: float = 1.0  # the control copy's cost as a multiple of base's
     noise: float = 0.06
     size: tuple[int, int] = FIVE
-    cold: float = 0.0  # relative increase of costs in the first round, as from a just-in-time compiler (maximum)
-    unequal: float = 1.0  # the third request's noise is multiplied, and the first request's divided, by this factor
-    rounds: tuple[int, ...] = ()  # number of rounds of each process, instead of ``size``
+    cold: float = 0.0  # maximum relative excess cost in the first round, as with a just-in-time compiler
+    unequal: float = 1.0  # factor on the noise of the third request, and divisor for the first request
+    rounds: tuple[int, ...] = ()  # number of rounds in each process; replaces ``size``
 
 
 def session(generator: np.random.Generator, slower: float, **traits: Any) -> RunRecords:
@@ -77,7 +77,7 @@ def session(generator: np.random.Generator, slower: float, **traits: Any) -> Run
 
 
 def verdicts(slower: float, *, sessions: int = SESSIONS, seed: int = 5, **traits: Any) -> Counter[str]:
-    """Count the verdicts on the second request, and the false alarms on all other requests."""
+    """Count the verdicts on the second request, and the sessions with false alarms."""
     generator = np.random.default_rng(seed)
     counts = Counter[str]()
     for _ in range(sessions):
@@ -178,16 +178,16 @@ def failing(flag: str) -> Callable[[Trial], dict[str, Any]]:
 
 
 def test_lost_trials_of_head_affect_the_verdict() -> None:
-    """Head's trials are valid in only one round of four. That round alone would yield the verdict "same"."""
+    """Head has valid trials in only one of four rounds. That round alone would yield the verdict "same"."""
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
     for flag, said in (("rate not achieved", "slower"), ("errors", "failed")):
         lost = changed(records, HEAD, lambda t, flag=flag: failing(flag)(t) if t.round else {})  # type: ignore[misc]
         assert {one.verdict for one in judged(lost).requests} == {said}
         assert flag in judged(lost).requests[0].reason
         of_all = changed(changed(lost, BASE, lambda t: failing("errors")(t) if t.round else {}), COPY, lambda _: {})
-        assert flag not in judged(of_all).requests[0].reason  # base has lost as many trials as head
+        assert flag not in judged(of_all).requests[0].reason  # base lost as many trials
         closed = [t.model_copy(update={"load": ClosedLoop(connections=4)}) for t in lost.trials if t.round]
-        searched = replace(records, trials=[*records.trials, *closed])  # lost trials under other loads do not count
+        searched = replace(records, trials=[*records.trials, *closed])  # lost trials of other loads do not count
         assert {one.verdict for one in judged(searched).requests} == {"same"}
 
 
@@ -203,7 +203,7 @@ def test_response_time_decides_where_cpu_is_unknown() -> None:
 
 
 def answering_in(seconds: float, spread: float = 0.2) -> Callable[[Trial], dict[str, Any]]:
-    """Return a function that sets a trial's response time to ``seconds``, with log-normal variation between trials."""
+    """Return a function that gives trials a response time of ``seconds`` with log-normal variation."""
     dice = np.random.default_rng(round(1e6 * seconds))
 
     def change(_: Trial) -> dict[str, Any]:
@@ -252,8 +252,8 @@ def test_the_verdict_fits_80_columns_without_empty_columns() -> None:
     assert max(map(len, lines)) <= 80
     main, more = (line.split("  ") for line in lines if line.lstrip().startswith("request"))
     assert {"request", "verdict", "head ÷ base"} <= {each.strip() for each in main}
-    assert "p99" not in " ".join([*main, *more])  # the session has no response times
-    assert all(len(line) < 80 or " " in line for line in lines)  # lines end between words
+    assert "p99" not in " ".join([*main, *more])  # the session lacks response times
+    assert all(len(line) < 80 or " " in line for line in lines)  # lines break between words
 
 
 @pytest.mark.parametrize(("share", "expected"), [(1.0, "same"), (0.3, "slower")])
@@ -288,7 +288,7 @@ def growing(trial: Trial) -> dict[str, Any]:
 
 
 def sometimes(change: Callable[[Trial], dict[str, Any]]) -> Callable[[Trial], dict[str, Any]]:
-    """Return a function that applies ``change`` only to the first two rounds of the first four processes."""
+    """Return a function that applies ``change`` to the first two rounds of the first four processes only."""
     return lambda trial: change(trial) if trial.round < 2 and trial.process < 4 else {}
 
 
@@ -355,7 +355,7 @@ def test_fewer_connections_are_reported() -> None:
 
 
 def test_a_repeated_load_is_not_the_reason() -> None:
-    """The first load timed out and was repeated with fewer connections. The reason must not be that timeout."""
+    """The first load timed out and was repeated with fewer connections, so the timeout is not the reason."""
     records = session(np.random.default_rng(3), 1.0, noise=0.01)
     first = process(BASE, 0).model_copy(update={"reason": "item c32: timeouts"})
     closed = [trial(side, 3.0, test_type="item", load=ClosedLoop(connections=2)) for side in (BASE, HEAD, COPY)]

@@ -1,4 +1,4 @@
-"""Logging in to a service: where tfb finds the token, how requests use it, and messages about failures."""
+"""Logging in to a service: how tfb finds the token, how requests use it, and messages about failures."""
 
 import socketserver
 import threading
@@ -34,7 +34,7 @@ Serve = Callable[[bytes], Endpoint]
 
 
 class Handler(socketserver.StreamRequestHandler):
-    """Sends the same bytes after each request, and records the requests."""
+    """A handler that sends a fixed response and records the request."""
 
     def handle(self) -> None:
         """Read a request and send the response."""
@@ -47,14 +47,14 @@ class Handler(socketserver.StreamRequestHandler):
 
 @pytest.fixture(autouse=True)
 def no_secrets() -> Iterator[None]:
-    """Forget a test's tokens, which would otherwise be redacted in later tests."""
+    """Forget a test's tokens, so that later tests do not redact them."""
     yield
     redaction.forget()
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Yield a function that makes a server send a fixed response, and returns its endpoint."""
+    """Yield a function that sets the server's fixed response and returns the server's endpoint."""
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         address: Any = server
         address.received, address.done, address.daemon_threads = [], threading.Event(), True
@@ -78,7 +78,7 @@ def response(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
 
 
 def logged_in(endpoint: Endpoint, **login: Any) -> str:
-    """Log in, and return the header field that the request then sends."""
+    """Log in. Return the value of the header field that contains the token."""
     file = service.ServiceFile.model_validate(
         {
             "service": {"start": "x", "login": {"path": "/login", **login}},
@@ -124,11 +124,11 @@ def test_tokens_are_found_in_fields_and_cookies(data: bytes, where: dict[str, An
         (response(b'{"t": null}'), {"field": "t.u"}, "has no field 't.u'"),
         (response(b'{"t": ""}'), {"field": "t"}, "is not a token"),
         (response(b'{"t": "a\\r\\nX: y"}'), {"field": "t"}, "is not a token"),
-        (response(b"", "Set-Cookie: other=1"), {"cookie": "sid"}, "sets no cookie 'sid', only: other"),
-        (response(b""), {"cookie": "sid"}, "only: none"),
+        (response(b"", "Set-Cookie: other=1"), {"cookie": "sid"}, "sets no cookie 'sid'. It sets: other"),
+        (response(b""), {"cookie": "sid"}, "It sets: none"),
         (b"", {"field": "t"}, "incomplete"),
         (b"SSH-2.0\r\n\r\n", {"field": "t"}, "incomplete"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nwait", {"field": "t"}, "no response in"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nwait", {"field": "t"}, "no response within"),
         (response(b"x" * (2 << 20)), {"field": "t"}, "exceeds 1 MiB"),
     ],
 )

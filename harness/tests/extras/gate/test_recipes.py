@@ -1,4 +1,4 @@
-"""``init`` proposes a production configuration for services from frameworks' own tutorials."""
+"""``init`` proposes a production configuration for services from their frameworks' own tutorials."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ def name_of(recipe: Recipe) -> str:
     return f"{recipe.stack}{' without Gemfile' if recipe is SINATRA_OF_DISTRIBUTION else ''}"
 
 
-LIMIT = 600.0  # time limit in seconds for building a recipe's service and reaching a verdict
+LIMIT = 600.0  # time limit in seconds for building a service and reaching a verdict
 
 
 def git(folder: Path, *words: str) -> None:

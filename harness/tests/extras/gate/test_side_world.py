@@ -1,4 +1,4 @@
-"""A side's build and server run in the environment that the service would have in the user's shell."""
+"""A side's build and server see the environment that the service would see in the user's shell."""
 
 import os
 import resource
@@ -23,7 +23,7 @@ from harness.runtime import NO_DATABASE
 from harness.tests.doubles.repositories import git, let_others_enter, repository
 
 IS_ROOT = os.geteuid() == 0
-# A server that runs the shell commands in the environment variable CHECK before it responds.
+# A server that runs the shell command in the environment variable CHECK before it listens.
 SERVER = """
 import os, subprocess
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -58,7 +58,7 @@ path = "/"
 
 
 class ObservedService:
-    """A service with a build command and a shell command ("check") that the server runs."""
+    """A service with a build command, and with a shell command ("check") that its server runs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -67,7 +67,7 @@ class ObservedService:
     def tried(
         self, check: str = "true", build: str = "true", env: str = "", keys: str = "", *, separate: bool = IS_ROOT
     ) -> dict[str, str]:
-        """Build and start all sides in sequence; return the output of each side's check."""
+        """Build and start all sides one after another. Return the output of each side's check."""
         text = TOML.format(build=build, check=check, python=sys.executable, env=env, more=keys)
         shop = repository(self.folder / "shop", tfb__toml=text, server__py=SERVER, **{"sub/file": ""})
         git(shop, "tag", "v1.2")
@@ -94,14 +94,14 @@ class ObservedService:
             log = self.folder / "logs" / each.name / "log"
             with runtime.start(each, NO_DATABASE, log, ready_path="/"):
                 outputs[each.name] = log.read_text().strip()
-        if separate:  # otherwise, head could have written these files
+        if separate:  # without separate accounts, head may write these files
             prepared.isolation.require_unchanged()
         return outputs
 
 
 @pytest.fixture(autouse=True)
 def _few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable fingerprints of this machine's programs, which would take seconds."""
+    """Skip the fingerprints of this machine's programs, which take seconds."""
     monkeypatch.setattr(isolation, "shared_programs", dict)
 
 
@@ -223,7 +223,7 @@ def test_changed_programs_are_found_without_separation(tmp_path: Path) -> None:
     with pytest.raises(TamperedError, match=f"changed {program} while the sides were measured"):
         side.require_unchanged()
     side.owners = {side_name: Account(name="other", uid=1, gid=1) for side_name in (BASE, HEAD)}
-    side.require_unchanged()  # a separate account cannot change the program
+    side.require_unchanged()  # separate accounts cannot change the program
 
 
 def test_env_reaches_both_and_build_env_one(shop: ObservedService) -> None:
@@ -344,9 +344,6 @@ def test_a_folder_without_git_needs_none(tmp_path: Path) -> None:
     made = prepare(tmp_path / "a", f"dir:{tmp_path / 'a'}", f"dir:{tmp_path / 'a'}", tmp_path / "place", seed=1)
     assert not (tmp_path / "place" / "base" / ".git").exists()
     assert made.notes == ()
-
-
-# ---- causes of failures -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Sides of a comparison, copied from git revisions, folders and working trees."""
+"""A comparison's sides, copied from git revisions, folders and working trees."""
 
 import socket
 import subprocess
@@ -32,7 +32,7 @@ def git(folder: Path, *words: str) -> None:
 
 
 def test_side_has_repository_and_uncommitted_files(shop: Path, tmp_path: Path) -> None:
-    (shop / "tfb-verdict.md").touch()  # a shell creates this file if the command's output is redirected to it
+    (shop / "tfb-verdict.md").touch()  # exists if the shell redirects the command's output to it
     notes: list[str] = []
     for target in ("HEAD", None):
         made = copy_side(shop, target, tmp_path / str(target), notes)
@@ -43,7 +43,7 @@ def test_side_has_repository_and_uncommitted_files(shop: Path, tmp_path: Path) -
     copy_side(shop, None, tmp_path / "again", notes)
     assert notes == ["head is the working tree, with uncommitted files: shop/new.py"]
     (shop / ".env").unlink()
-    # If the target folder contains a tfb.toml, tfb copies the declared files from that folder.
+    # tfb copies declared files from a target folder that has a tfb.toml of its own.
     kept = copy_side(shop, f"dir:{tmp_path / 'again' / 'shop'}", tmp_path / "its-own", notes)
     assert (kept.folder / ".env").is_file()
     with pytest.raises(UsageError, match=r"service\.files: cannot copy .*\.env"):
@@ -130,7 +130,7 @@ def test_folders_elsewhere_are_refused(name: str, link: str, expected: str, shop
 
 
 def history(shop: Path, *steps: str) -> None:
-    """Run git commands; the step ``commit NAME`` creates an empty commit."""
+    """Run git commands. The step ``commit NAME`` creates an empty commit."""
     for step in steps:
         words = step.split()
         git(shop, *(("commit", "-q", "--allow-empty", "-m", words[1]) if words[0] == "commit" else words))
@@ -138,7 +138,7 @@ def history(shop: Path, *steps: str) -> None:
 
 BRANCHED = ("branch old", "checkout -q -b mine", "commit own", "checkout -q main", "commit theirs", "commit more")
 MERGED = (*BRANCHED, "checkout -q mine", "merge -q --no-ff -m merged main")
-MERGE_REF = ("checkout -q --detach main", "merge -q --no-ff -m merged mine")  # CI systems check out this merge
+MERGE_REF = ("checkout -q --detach main", "merge -q --no-ff -m merged mine")  # the merge that CI systems check out
 ORIGIN, OF_MAIN = "update-ref refs/remotes/origin", "head contains 2 commits from origin/main"
 
 
@@ -167,7 +167,7 @@ def test_merged_commits_of_others_are_noted(steps: Sequence[str], base: str, not
     history(shop, "branch -m main", *steps)
     notes = divergence_notes(shop, base, None)
     assert [each.partition(note)[0] for each in notes] == ([""] if note else [])
-    if "contains" in note:  # the base that the note suggests causes no notes
+    if "contains" in note:  # no note follows if base is the commit that the note suggests
         assert divergence_notes(shop, notes[0].rpartition(" ")[2], None) == []
 
 

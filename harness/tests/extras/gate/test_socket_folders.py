@@ -1,4 +1,4 @@
-"""Services on absolute Unix sockets: each side has its own socket at the same path."""
+"""Services on absolute Unix socket paths: each side has its own socket at the same path."""
 
 import os
 import pwd
@@ -24,8 +24,8 @@ from harness.records.remove_tree import remove_tree_if_possible
 from harness.tests.doubles.repositories import give, let_others_enter, repository
 
 IS_ROOT = os.geteuid() == 0
-# A server that leaves its socket behind when it stops. The response lists the side, the folder and the files next
-# to the socket.
+# A server that leaves its socket behind when it stops. It responds with its working folder and the files beside the
+# socket.
 SERVER = """
 import os, socketserver
 from http.server import BaseHTTPRequestHandler
@@ -52,7 +52,7 @@ env = {{ SOCKET = "{socket}" }}
 name = "a"
 path = "/"
 """
-# Start all sides at the same time, twice, and print their responses.
+# A program that starts all sides at the same time, twice, and prints their responses.
 PROGRAM = """
 import os, sys
 from contextlib import ExitStack
@@ -98,7 +98,7 @@ def folder() -> Iterator[Path]:
 
 
 def responses(folder: Path, socket: str, account: Account | None) -> list[tuple[str, str, set[str]]]:
-    """Return each started server's side and working folder, and the files next to the socket."""
+    """Return the side and the working folder of each started server, and the files beside its socket."""
     repository(folder / "shop", tfb__toml=TOML.format(python="/usr/bin/python3", socket=socket), server__py=SERVER)
     (folder / "program.py").write_text(PROGRAM)
     (folder / "home").mkdir()
@@ -178,4 +178,4 @@ def test_sides_without_namespaces_may_not_share_a_socket(folder: Path) -> None:
     own = {side: SocketFolder(listen="unix:/run/a", own=folder / side, place=Path("/run"), name="a") for side in SIDES}
     isolation = Isolation(roots={}, homes=folder / "homes", sockets=own)
     with pytest.raises(UsageError, match=r"would share this socket.*private mount namespaces.*Run tfb as root"):
-        isolation.prepare(separate=True)  # no side has an account
+        isolation.prepare(separate=True)  # the sides have no separate accounts

@@ -1,4 +1,4 @@
-"""Start, verification and load of services on Unix sockets, with HTTPS, and with large responses."""
+"""Services on Unix sockets, with HTTPS or with large responses start, pass verification and can be measured."""
 
 import json
 import shutil
@@ -66,7 +66,7 @@ MIB = 1 << 20
 
 @contextmanager
 def started(folder: Path, kind: str, size: int = 100) -> Iterator[tuple[Server, TestType]]:
-    """Start a service whose only request returns ``size`` bytes."""
+    """Start a service with a single request, whose response has ``size`` bytes."""
     (folder / "app.py").write_text(SERVER, encoding="utf-8")
     if kind.endswith("tls"):
         subprocess.run(CERTIFY.split(), cwd=folder, check=True, capture_output=True, timeout=60)
@@ -87,7 +87,7 @@ def started(folder: Path, kind: str, size: int = 100) -> Iterator[tuple[Server, 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_service_works_on_every_transport(kind: str, tmp_path: Path) -> None:
-    for _ in range(2):  # the second process replaces the socket of the first
+    for _ in range(2):  # the second process replaces the first process's socket
         with started(tmp_path, kind) as (server, root):
             verdict = Verifier().verify_test_type(server, root, None, process=0, thorough=True, loads=())
             assert (verdict.outcome, verdict.results) == (Outcome.PASS, verdict.results)

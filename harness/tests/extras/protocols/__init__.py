@@ -1,1 +1,1 @@
-"""Tests of the plugin for protocols and payloads."""
+"""Tests for the plugin ``protocols``."""

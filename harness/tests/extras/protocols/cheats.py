@@ -1,4 +1,4 @@
-"""Rogues of the group ``protocols``, and the check that should catch each rogue."""
+"""Rogues of the group ``protocols``, and the check that must catch each rogue."""
 
 import gzip
 import json
@@ -30,11 +30,8 @@ def loaded(name: str, test_type: str, caught_by: str, does: str, change: Change)
     return Rogue(name, test_type, caught_by, does, busy_too(change), base=PayloadServer, under_load=True)
 
 
-# ---- items -----------------------------------------------------------------------------------------------------------
-
-
 def by_count(self: PayloadServer, session: ClientSession, count: int, multiplier: int) -> Reply:
-    """Cache bodies by the path alone."""
+    """Cache each body under its path, which lacks the multiplier."""
     cache = self.state.setdefault("by count", {})
     if count not in cache:
         cache[count] = PayloadServer.items_reply(self, session, count, multiplier).body
@@ -49,12 +46,12 @@ def sometimes_previous(self: PayloadServer, session: ClientSession, count: int, 
 
 
 def first_of_connection(self: PayloadServer, session: ClientSession, count: int, multiplier: int) -> Reply:
-    """Return totals without the multiplier in the first response of each connection."""
+    """Ignore the multiplier in each connection's first response."""
     return PayloadServer.items_reply(self, session, count, 1 if session.requests <= 1 else multiplier)
 
 
 def recorded_pairs(self: PayloadServer, session: ClientSession, count: int, multiplier: int) -> Reply:
-    """Round the parameters to the nearest precomputed response."""
+    """Respond with the nearest precomputed response."""
     return PayloadServer.items_reply(self, session, count, multiplier // 5 * 5 or 5)
 
 
@@ -67,25 +64,23 @@ def document_changed(change: Callable[[JsonObject], JsonObject]) -> Callable[...
 
 
 ITEMS = (
-    rogue("precomputed-items", "json-items", "items-exact", "serves a data set that it was built with", read_items=lambda _: make_items(1)),
+    rogue("precomputed-items", "json-items", "items-exact", "serves a data set that is built in", read_items=lambda _: make_items(1)),
     rogue("cached-by-path", "json-items", "items-exact", "caches bodies by path, without the multiplier", items_reply=by_count),
-    rogue("nearest-precomputed", "json-items", "items-exact", "serves the nearest of few precomputed responses", items_reply=recorded_pairs),
+    rogue("nearest-precomputed", "json-items", "items-exact", "serves the nearest of a few precomputed responses", items_reply=recorded_pairs),
     rogue("every-item", "json-items", "items-exact", "always returns all items", chosen=lambda self, _: self.items),
     rogue("last-items", "json-items", "items-exact", "returns the last items", chosen=lambda self, count: self.items[-count:]),
     rogue("items-backwards", "json-items", "items-exact", "returns the items in reverse order", chosen=lambda self, count: self.items[:count][::-1]),
     rogue("items-without-count", "json-items", "items-exact", "omits the number of items", document=document_changed(lambda d: {"items": d["items"]})),
     rogue("items-with-more", "json-items", "items-exact", "adds a key", document=document_changed(lambda d: {**d, "page": 1})),
-    rogue("totals-as-text", "json-items", "items-exact", "writes totals as strings", item=items_changed(lambda item: {**item, "total": f"{item['total']}"})),
+    rogue("totals-as-text", "json-items", "items-exact", "sends totals as strings", item=items_changed(lambda item: {**item, "total": f"{item['total']}"})),
     rogue("flat-ratings", "json-items", "items-exact", "omits the nested rating", item=items_changed(lambda item: {k: v for k, v in item.items() if k != "rating"})),
-    rogue("names-in-ascii", "json-items", "items-exact", "drops characters outside ASCII", item=items_changed(lambda item: {**item, "name": item["name"].encode("ascii", "ignore").decode()})),
+    rogue("names-in-ascii", "json-items", "items-exact", "drops non-ASCII characters", item=items_changed(lambda item: {**item, "name": item["name"].encode("ascii", "ignore").decode()})),
     rogue("previous-items", "json-items", "items-exact", "sometimes returns the previous response", items_reply=sometimes_previous),
     rogue("items-as-text", "json-items", "content-type", "sends the wrong Content-Type", items_reply=lambda self, *rest: Reply(body=PayloadServer.items_reply(self, *rest).body)),
     loaded("cached-by-path-when-busy", "json-items", "items-exact", "caches bodies by path, under load", {"items_reply": by_count}),
     loaded("previous-items-when-busy", "json-items", "items-exact", "sometimes returns the previous response, under load", {"items_reply": sometimes_previous}),
     loaded("other-items-when-busy", "json-items", "items-exact", "returns the last items, under load", {"chosen": lambda self, count: self.items[-count:]}),
 )  # fmt: skip
-
-# ---- compression -----------------------------------------------------------------------------------------------------
 
 
 def reused(self: PayloadServer, body: bytes) -> bytes:
@@ -98,7 +93,7 @@ def reused(self: PayloadServer, body: bytes) -> bytes:
 
 
 def reused_by_length(self: PayloadServer, body: bytes) -> bytes:
-    """Reuse the compressed form of another body with as many items."""
+    """Reuse the compressed form of any earlier body with the same number of items."""
     count = json.loads(body)["count"]
     cache = self.state.setdefault("by length", {})
     coded: bytes = cache.setdefault(count, gzip.compress(body, 6))
@@ -113,21 +108,19 @@ VARY = ("Vary", "Accept-Encoding")
 COMPRESSED = (
     rogue("never-compresses", "json-compressed", "coding-used", "ignores Accept-Encoding", accepts_gzip=lambda *_: False),
     rogue("always-compresses", "json-compressed", "no-compression", "compresses without Accept-Encoding", accepts_gzip=lambda *_: True),
-    rogue("compresses-despite-identity", "json-compressed", "no-compression", "compresses for Accept-Encoding: identity", accepts_gzip=lambda _, request: "accept-encoding" in request.headers),
+    rogue("compresses-despite-identity", "json-compressed", "no-compression", "compresses despite Accept-Encoding: identity", accepts_gzip=lambda _, request: "accept-encoding" in request.headers),
     rogue("without-vary", "json-compressed", "vary-given", "omits Vary", coding_headers=coding(("Content-Encoding", "gzip"))),
-    rogue("another-vary", "json-compressed", "vary-given", "names another header in Vary", coding_headers=coding(("Content-Encoding", "gzip"), ("Vary", "Accept"))),
+    rogue("another-vary", "json-compressed", "vary-given", "names the wrong header in Vary", coding_headers=coding(("Content-Encoding", "gzip"), ("Vary", "Accept"))),
     rogue("reuses-compressed", "json-compressed", "compressed-anew", "reuses compressed bodies", coded=reused),
-    rogue("reuses-another", "json-compressed", "items-exact", "reuses compressed bodies of other requests", coded=reused_by_length),
+    rogue("reuses-another", "json-compressed", "items-exact", "reuses compressed bodies from other requests", coded=reused_by_length),
     rogue("plain-as-gzip", "json-compressed", "json-valid", "declares gzip, but does not compress", coded=lambda _, body: body),
     rogue("gzip-cut-short", "json-compressed", "json-valid", "truncates the compressed body", coded=lambda _, body: gzip.compress(body)[:-9]),
     rogue("gzip-stored", "json-compressed", "coding-used", "uses gzip without compression", coded=lambda _, body: gzip.compress(body, 0)),
-    rogue("deflates", "json-compressed", "coding-used", "uses a coding that the client does not accept", coded=lambda _, body: zlib.compress(body), coding_headers=coding(("Content-Encoding", "deflate"), VARY)),
+    rogue("deflates", "json-compressed", "coding-used", "uses a coding that the client did not offer", coded=lambda _, body: zlib.compress(body), coding_headers=coding(("Content-Encoding", "deflate"), VARY)),
     loaded("plain-when-busy", "json-compressed", "coding-used", "does not compress, under load", {"accepts_gzip": lambda *_: False}),
-    loaded("reuses-another-when-busy", "json-compressed", "items-exact", "reuses compressed bodies of other requests, under load", {"coded": reused_by_length}),
+    loaded("reuses-another-when-busy", "json-compressed", "items-exact", "reuses compressed bodies from other requests, under load", {"coded": reused_by_length}),
     loaded("stored-when-busy", "json-compressed", "coding-used", "uses gzip without compression, under load", {"coded": lambda _, body: gzip.compress(body, 0)}),
 )  # fmt: skip
-
-# ---- TLS -------------------------------------------------------------------------------------------------------------
 
 
 def own_certificate(self: PayloadServer) -> ssl.SSLContext:
@@ -170,22 +163,20 @@ def closing_after(requests: int) -> Callable[..., Reply]:
 ENCRYPTED = (
     rogue("own-certificate", "json-tls", "certificate-given", "uses its own certificate", tls_context=own_certificate),
     rogue("old-tls", "json-tls", "tls-parameters", "supports only TLS 1.2", tls_context=old_version),
-    rogue("tls-without-protocol", "json-tls", "tls-parameters", "does not select a protocol", tls_context=without_protocol),
-    rogue("plain-on-tls-port", "json-tls", "answered", "serves plain HTTP on HTTPS_PORT", secure=lambda _, line, __: line),
-    rogue("precomputed-over-tls", "json-tls", "items-exact", "serves a data set that it was built with", read_items=lambda _: make_items(1)),
+    rogue("tls-without-protocol", "json-tls", "tls-parameters", "selects no application protocol", tls_context=without_protocol),
+    rogue("plain-on-tls-port", "json-tls", "answered", "serves unencrypted HTTP on HTTPS_PORT", secure=lambda _, line, __: line),
+    rogue("precomputed-over-tls", "json-tls", "items-exact", "serves a data set that is built in", read_items=lambda _: make_items(1)),
     rogue("cached-over-tls", "json-tls", "items-exact", "caches bodies by path, without the multiplier", items_reply=by_count),
     rogue("cut-short-over-tls", "json-tls", "length-exact", "sends incomplete bodies", encode=cut_short),
-    rogue("closes-over-tls", "json-tls", "keep-alive", "closes the connection after 5 responses", reply=closing_after(5)),
+    rogue("closes-over-tls", "json-tls", "keep-alive", "closes connections after 5 responses", reply=closing_after(5)),
     loaded("cached-over-tls-when-busy", "json-tls", "items-exact", "caches bodies by path, under load", {"items_reply": by_count}),
-    loaded("first-over-tls-when-busy", "json-tls", "items-exact", "ignores the multiplier in the first response of a connection, under load", {"items_reply": first_of_connection}),
+    loaded("first-over-tls-when-busy", "json-tls", "items-exact", "ignores the multiplier in each connection's first response, under load", {"items_reply": first_of_connection}),
     loaded("closes-over-tls-when-busy", "json-tls", "one-answer-a-request", "closes connections after 8 responses, under load", {"reply": closing_after(8)}),
 )  # fmt: skip
 
-# ---- short-lived connections -----------------------------------------------------------------------------------------
-
 
 def greeting_at(number: int, body: bytes) -> Callable[..., Reply]:
-    """Return another body in the response with this number on each connection."""
+    """Return a different body in the response with this number on a connection."""
 
     def reply(self: PayloadServer, session: ClientSession, request: ReceivedRequest) -> Reply:
         made = PayloadServer.reply(self, session, request)
@@ -197,7 +188,7 @@ def greeting_at(number: int, body: bytes) -> Callable[..., Reply]:
 
 
 def some_refused(self: PayloadServer, line: socket.socket, session: ClientSession) -> None:
-    """Close some connections without a response."""
+    """Close every tenth connection without a response."""
     if not every(self, 10):
         PayloadServer.converse(self, line, session)
 
@@ -212,30 +203,28 @@ def unnamed_at_first(self: PayloadServer, reply: Reply) -> list[tuple[str, str]]
 
 
 SHORT = (
-    rogue("wrong-first-greeting", "short-lived", "plaintext-body", "returns a wrong body on a new connection", reply=greeting_at(1, b"Hello, World?")),
+    rogue("wrong-first-greeting", "short-lived", "plaintext-body", "returns a wrong body in the first response", reply=greeting_at(1, b"Hello, World?")),
     rogue("wrong-tenth-greeting", "short-lived", "plaintext-body", "returns a wrong body in the tenth response", reply=greeting_at(10, b"Hello, World?")),
     rogue("closes-after-five", "short-lived", "keep-alive", "closes connections after 5 responses", reply=closing_after(5)),
     rogue("closes-each", "short-lived", "keep-alive", "closes connections after each response", reply=closing_after(1)),
-    rogue("refuses-some", "short-lived", "answered", "closes some connections without a response", converse=some_refused),
-    rogue("overloaded-at-first", "short-lived", "status-ok", "responds with 503 on a new connection", reply=overloaded),
-    rogue("unnamed-at-times", "short-lived", "server-header", "sometimes omits the header Server", headers=unnamed_at_first),
+    rogue("refuses-some", "short-lived", "answered", "closes every tenth connection without a response", converse=some_refused),
+    rogue("overloaded-at-first", "short-lived", "status-ok", "responds with 503 to the first request", reply=overloaded),
+    rogue("unnamed-at-times", "short-lived", "server-header", "sometimes omits the Server header", headers=unnamed_at_first),
     rogue("short-cut-short", "short-lived", "length-exact", "sends incomplete bodies", encode=cut_short),
     loaded("closes-early-when-busy", "short-lived", "one-answer-a-request", "closes connections after 5 responses, under load", {"reply": closing_after(5)}),
-    loaded("wrong-first-when-busy", "short-lived", "plaintext-body", "returns a wrong body on a new connection, under load", {"reply": greeting_at(1, b"Hello, World?")}),
-    loaded("overloaded-when-busy", "short-lived", "one-answer-a-request", "responds with 503 on a new connection, under load", {"reply": overloaded}),
+    loaded("wrong-first-when-busy", "short-lived", "plaintext-body", "returns a wrong body in the first response, under load", {"reply": greeting_at(1, b"Hello, World?")}),
+    loaded("overloaded-when-busy", "short-lived", "one-answer-a-request", "responds with 503 to the first request, under load", {"reply": overloaded}),
 )  # fmt: skip
-
-# ---- static files ----------------------------------------------------------------------------------------------------
 
 
 def read_once(self: PayloadServer, path: Path) -> bytes:
-    """Keep the first content of each file."""
+    """Keep the content that each file had when it was first read."""
     content: bytes = self.state.setdefault("files", {}).setdefault(path.name, path.read_bytes())
     return content
 
 
 def read_late(self: PayloadServer, path: Path) -> bytes:
-    """Read each file every five seconds."""
+    """Read each file at most every five seconds."""
     files, now = self.state.setdefault("late", {}), time.monotonic()
     if path.name not in files or now - files[path.name][0] > 5:
         files[path.name] = now, path.read_bytes()
@@ -253,7 +242,7 @@ def any_file(self: PayloadServer, name: str) -> Path | None:
 
 
 def as_gzip(self: PayloadServer, request: ReceivedRequest, path: Path) -> tuple[str, bytes]:
-    """Send the plain file, and declare gzip."""
+    """Send the plain file, but declare gzip."""
     coding, content = PayloadServer.variant(self, request, path)
     return ("gzip", self.read(path)) if coding else (coding, content)
 
@@ -280,23 +269,21 @@ def constant_type(self: PayloadServer, name: str) -> str:
 
 
 FILES = (
-    rogue("reads-files-once", "static", "file-exact", "keeps the first content of each file", read=read_once),
-    rogue("reads-files-late", "static", "file-exact", "notices changes after 5 s", read=read_late),
+    rogue("reads-files-once", "static", "file-exact", "never reads a file again", read=read_once),
+    rogue("reads-files-late", "static", "file-exact", "notices changed files after up to 5 s", read=read_late),
     rogue("shortens-files", "static", "file-exact", "truncates files above 100 kB", read=shortened),
     rogue("always-not-modified", "static", "status-ok", "responds with 304 to outdated validators", matches=lambda _, request, __: "if-none-match" in request.headers),
     rogue("never-not-modified", "static", "status-ok", "ignores If-None-Match", matches=lambda *_: False),
     rogue("leaves-the-folder", "static", "folder-confined", "serves files outside the folder", resolve=unchecked),
-    rogue("serves-unknown-names", "static", "folder-confined", "serves a page for unknown names", resolve=any_file),
-    rogue("wrong-file-type", "static", "file-type", "sends the wrong type for fonts", file_type=constant_type),
-    rogue("plain-files-as-gzip", "static", "file-exact", "declares gzip for plain files", variant=as_gzip),
+    rogue("serves-unknown-names", "static", "folder-confined", "serves a page under unknown names", resolve=any_file),
+    rogue("wrong-file-type", "static", "file-type", "sends the wrong media type for fonts", file_type=constant_type),
+    rogue("plain-files-as-gzip", "static", "file-exact", "declares gzip for uncompressed files", variant=as_gzip),
     rogue("compressed-unasked", "static", "no-compression", "sends compressed variants without Accept-Encoding", variant=never_plain),
     rogue("files-without-vary", "static", "validator-sent", "omits Vary", headers=unvaried),
-    rogue("files-without-validator", "static", "validator-sent", "sends no validator", headers=unvalidated),
-    loaded("keeps-files-when-busy", "static", "file-exact", "keeps the first content of each file, under load", {"read": read_once}),
+    rogue("files-without-validator", "static", "validator-sent", "sends no ETag", headers=unvalidated),
+    loaded("keeps-files-when-busy", "static", "file-exact", "never reads a file again, under load", {"read": read_once}),
     loaded("never-not-modified-when-busy", "static", "one-answer-a-request", "ignores If-None-Match, under load", {"matches": lambda *_: False}),
 )  # fmt: skip
-
-# ---- uploads ---------------------------------------------------------------------------------------------------------
 
 
 def declared_length(self: PayloadServer, request: ReceivedRequest) -> int:
@@ -321,15 +308,15 @@ def text_length(self: PayloadServer, request: ReceivedRequest) -> int:
 
 UPLOADS = (
     rogue("copies-content-length", "upload", "bytes-counted", "returns Content-Length", count_bytes=declared_length),
-    rogue("counts-chunk-framing", "upload", "bytes-counted", "counts the framing of chunks", count_bytes=lambda _, request: len(request.body)),
-    rogue("counts-first-chunk", "upload", "bytes-counted", "counts the first chunk only", count_bytes=first_chunk),
+    rogue("counts-chunk-framing", "upload", "bytes-counted", "includes the chunk framing in the count", count_bytes=lambda _, request: len(request.body)),
+    rogue("counts-first-chunk", "upload", "bytes-counted", "counts only the first chunk", count_bytes=first_chunk),
     rogue("counts-characters", "upload", "bytes-counted", "counts characters", count_bytes=text_length),
-    rogue("counts-kilobytes", "upload", "bytes-counted", "rounds to 1,000 bytes", count_bytes=lambda self, request: round(len(self.body_of(request)), -3)),
+    rogue("counts-kilobytes", "upload", "bytes-counted", "rounds the count to 1,000 bytes", count_bytes=lambda self, request: round(len(self.body_of(request)), -3)),
     rogue("counts-little", "upload", "bytes-counted", "counts at most 64 KiB", count_bytes=lambda self, request: min(65_536, len(self.body_of(request)))),
-    rogue("counts-previous", "upload", "bytes-counted", "sometimes returns the previous number", count_bytes=previous_count),
+    rogue("counts-previous", "upload", "bytes-counted", "sometimes returns the previous request's count", count_bytes=previous_count),
     rogue("counts-as-json", "upload", "content-type", "returns JSON", reply=lambda self, session, request: Reply(content_type="application/json", body=PayloadServer.reply(self, session, request).body)),
     loaded("copies-length-when-busy", "upload", "bytes-counted", "returns Content-Length, under load", {"count_bytes": declared_length}),
-    loaded("counts-previous-when-busy", "upload", "bytes-counted", "sometimes returns the previous number, under load", {"count_bytes": previous_count}),
+    loaded("counts-previous-when-busy", "upload", "bytes-counted", "sometimes returns the previous request's count, under load", {"count_bytes": previous_count}),
 )  # fmt: skip
 
 CHEATS = {each.name: each for each in (*ITEMS, *COMPRESSED, *ENCRYPTED, *SHORT, *FILES, *UPLOADS)}

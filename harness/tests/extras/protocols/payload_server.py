@@ -62,15 +62,13 @@ class PayloadServer(ReferenceServer):
         self._stack.close()
 
     def as_server(self) -> Server:
-        """Return the server in the form that runtimes return."""
+        """Return the server as an object like the servers that runtimes return."""
         types = {name: TEST_TYPES[name] for name in self.urls}
         implementation = SimpleNamespace(urls=self.urls, test_types=types, name="double", rules="tfb")
         server = SimpleNamespace(
             implementation=implementation, endpoint=self.endpoint, upstream=None, inputs=self.inputs
         )
         return cast("Server", server)
-
-    # ---- TLS ---------------------------------------------------------------------------------------------------------
 
     def tls_context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -91,13 +89,11 @@ class PayloadServer(ReferenceServer):
 
     def _serve_tls(self, line: socket.socket, context: ssl.SSLContext, session: ClientSession) -> None:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with contextlib.suppress(OSError):  # the client stopped the handshake, or left
+        with contextlib.suppress(OSError):  # the client left or aborted the handshake
             self._serve(self.secure(line, context), session)
 
     def secure(self, line: socket.socket, context: ssl.SSLContext) -> socket.socket:
         return context.wrap_socket(line, server_side=True)
-
-    # ---- items -------------------------------------------------------------------------------------------------------
 
     def read_items(self) -> list[JsonObject]:
         items: list[JsonObject] = json.loads(self.inputs.path("DATASET").read_text(encoding="utf-8"))
@@ -129,8 +125,6 @@ class PayloadServer(ReferenceServer):
     def item(self, item: JsonObject, multiplier: int) -> JsonObject:
         return {**item, "total": item["price"] * item["quantity"] * multiplier}
 
-    # ---- compression -------------------------------------------------------------------------------------------------
-
     def compress(self, request: ReceivedRequest, reply: Reply) -> Reply:
         if not self.accepts_gzip(request):
             return reply
@@ -147,8 +141,6 @@ class PayloadServer(ReferenceServer):
     def coding_headers(self) -> list[tuple[str, str]]:
         return [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
 
-    # ---- files -------------------------------------------------------------------------------------------------------
-
     def file_reply(self, request: ReceivedRequest, name: str) -> Reply:
         path = self.resolve(name)
         if path is None:
@@ -162,12 +154,12 @@ class PayloadServer(ReferenceServer):
         return Reply(content_type=self.file_type(path.name), body=content, headers=headers)
 
     def resolve(self, name: str) -> Path | None:
-        """Return the path of a file in the folder, or None if there is no such file."""
+        """Return the path of a file in STATIC_DIR, or None if there is no such file."""
         path = self.inputs.path("STATIC_DIR") / name
         return path if "/" not in name and path.is_file() else None
 
     def variant(self, request: ReceivedRequest, path: Path) -> tuple[str, bytes]:
-        """Return the coding and the content of the file or of its compressed variant."""
+        """Return the coding and the content: the compressed variant if the client accepts it, otherwise the file."""
         compressed = path.with_name(f"{path.name}.br")
         if "br" in request.headers.get("accept-encoding", "") and compressed.is_file():
             return "br", self.read(compressed)
@@ -177,7 +169,7 @@ class PayloadServer(ReferenceServer):
         return path.read_bytes()
 
     def etag(self, content: bytes) -> str:
-        # CRC-32 would not change, because a gzip stream contains the CRC-32 of its content.
+        # CRC-32 is unsuitable: a gzip stream contains its content's CRC-32, so the result would be constant.
         return f'"{hashlib.sha256(content).hexdigest()}"'
 
     def matches(self, request: ReceivedRequest, etag: str) -> bool:
@@ -186,13 +178,11 @@ class PayloadServer(ReferenceServer):
     def file_type(self, name: str) -> str:
         return MEDIA_TYPES.get(name.rpartition(".")[2], ("application/octet-stream",))[0]
 
-    # ---- uploads -----------------------------------------------------------------------------------------------------
-
     def split(self, data: bytes) -> tuple[list[ReceivedRequest], bytes, int | None]:
         head, _, rest = data.partition(b"\r\n\r\n")
         if b"transfer-encoding: chunked" not in head.lower():
             requests, left, error = super().split(data)
-            return requests, left, None if b"\r\n\r\n" in left[:4096] else error  # a large body is incomplete
+            return requests, left, None if b"\r\n\r\n" in left[:4096] else error  # a large body may be incomplete
         if not rest.endswith(b"0\r\n\r\n"):
             return [], data, None
         request = self.parse(head)
@@ -202,7 +192,7 @@ class PayloadServer(ReferenceServer):
         return len(self.body_of(request))
 
     def body_of(self, request: ReceivedRequest) -> bytes:
-        """Return the body without the framing of chunks."""
+        """Return the body without chunk framing."""
         if "transfer-encoding" not in request.headers:
             return request.body
         return b"".join(self.chunks(request.body))

@@ -1,4 +1,4 @@
-"""Rogues with HTTP/2 and WebSocket, and the check that should catch each rogue."""
+"""Rogues with HTTP/2 and WebSocket, and the check that must catch each rogue."""
 
 import socket
 import ssl
@@ -24,7 +24,7 @@ FieldList = list[tuple[str, str]]
 
 
 def both(name: str, caught_by: str, does: str, **change: Any) -> tuple[Rogue, Rogue]:
-    """Return rogues with and without TLS."""
+    """Return two rogues: without and with TLS."""
     return (
         Rogue(name, "http2-cleartext", caught_by, does, change, base=StreamServer),
         Rogue(f"{name}-tls", "http2", caught_by, f"{does}, over TLS", change, base=StreamServer),
@@ -39,11 +39,8 @@ def loaded(name: str, test_type: str, caught_by: str, does: str, change: Change)
     return Rogue(name, test_type, caught_by, does, busy_too(change), base=StreamServer, under_load=True)
 
 
-# ---- HTTP/2 ----------------------------------------------------------------------------------------------------------
-
-
 def swapped(self: StreamServer, answers: list[Answer]) -> list[Answer]:
-    """Exchange the responses of the last two streams."""
+    """Swap the responses of the last two streams."""
     if len(answers) < 2:
         return answers
     (first, *one), (second, *other) = answers[-2:]
@@ -51,7 +48,7 @@ def swapped(self: StreamServer, answers: list[Answer]) -> list[Answer]:
 
 
 def one_after_the_other(self: StreamServer, peer: H2Connection, bodies: dict[int, bytes]) -> None:
-    """Send a body only after the bodies of all earlier streams."""
+    """Start a body only after all bodies of earlier streams are complete."""
     while bodies:
         stream = min(bodies)
         earliest = {stream: bodies[stream]}
@@ -84,7 +81,7 @@ def some_reset(self: StreamServer, peer: H2Connection, stream: int, fields: Fiel
 
 
 def of_open_streams(self: StreamServer, peer: H2Connection, bodies: dict[int, bytes]) -> None:
-    """Forget the bodies of streams that were reset."""
+    """Drop the bodies of closed streams."""
     for stream in [stream for stream in bodies if peer.streams[stream].closed]:
         del bodies[stream]
     StreamServer.send_bodies(self, peer, bodies)
@@ -111,32 +108,30 @@ def http1_only(self: StreamServer) -> ssl.SSLContext:
 
 RESETS: dict[str, Any] = {"begin": some_reset, "send_bodies": of_open_streams}
 STREAMS = (
-    *both("precomputed-streams", "items-exact", "serves a data set that it was built with", read_items=lambda _: make_items(1)),
+    *both("precomputed-streams", "items-exact", "serves a data set that is built in", read_items=lambda _: make_items(1)),
     *both("cached-streams", "items-exact", "caches bodies by path, without the multiplier", items_reply=by_count),
-    *both("swapped-streams", "items-exact", "exchanges the responses of two streams", arrange_streams=swapped),
+    *both("swapped-streams", "items-exact", "swaps the responses of two streams", arrange_streams=swapped),
     *both("serial-streams", "streams-independent", "sends one response after the other", send_bodies=one_after_the_other),
-    *both("few-streams", "stream-limit", "permits only 8 streams", settings={SettingCodes.MAX_CONCURRENT_STREAMS: 8}),
+    *both("few-streams", "stream-limit", "permits only 8 concurrent streams", settings={SettingCodes.MAX_CONCURRENT_STREAMS: 8}),
     *both("without-pong", "ping-acknowledged", "does not acknowledge PING", frames=without_pong),
     *both("tolerant", "violations-refused", "keeps connections open after violations", end_http2=stays),
     *both("resets-streams", "answered", "resets some streams", **RESETS),
-    *both("streams-cut-short", "answered", "sends bodies that are shorter than Content-Length", answer=cut_short),
-    *both("leaves-early", "answered", "closes the connection after 12 requests", leaves=leaves_after(12)),
-    *both("unnamed-streams", "server-header", "omits the header Server", headers=unnamed),
+    *both("streams-cut-short", "answered", "sends bodies shorter than Content-Length", answer=cut_short),
+    *both("leaves-early", "answered", "closes connections after 12 requests", leaves=leaves_after(12)),
+    *both("unnamed-streams", "server-header", "omits the Server header", headers=unnamed),
     rogue("http1-only", "http2", "answered", "does not select h2", tls_context=http1_only),
-    loaded("swapped-when-busy", "http2-cleartext", "items-exact", "exchanges the responses of two streams, under load", {"arrange_streams": swapped}),
+    loaded("swapped-when-busy", "http2-cleartext", "items-exact", "swaps the responses of two streams, under load", {"arrange_streams": swapped}),
     loaded("resets-when-busy", "http2-cleartext", "one-answer-a-request", "resets some streams, under load", RESETS),
     loaded("leaves-when-busy", "http2-cleartext", "one-answer-a-request", "closes connections after 60 requests, under load", {"leaves": leaves_after(60)}),
     loaded("cached-when-busy-tls", "http2", "items-exact", "caches bodies by path, under load", {"items_reply": by_count}),
-    loaded("cut-short-when-busy-tls", "http2", "one-answer-a-request", "sends bodies that are shorter than Content-Length, under load", {"answer": cut_short}),
+    loaded("cut-short-when-busy-tls", "http2", "one-answer-a-request", "sends bodies shorter than Content-Length, under load", {"answer": cut_short}),
 )  # fmt: skip
-
-# ---- WebSocket -------------------------------------------------------------------------------------------------------
 
 Echo = Callable[..., Iterator[Event]]
 
 
 def changed(change: Callable[[str | bytes], str | bytes], share: int = 1) -> Echo:
-    """Return an echo of another message, once in ``share`` messages."""
+    """Return an echo that changes one in ``share`` messages."""
 
     def echo(self: StreamServer, session: ClientSession, message: str | bytes) -> Iterator[Event]:
         yield from StreamServer.echo(self, session, change(message) if every(self, share) else message)
@@ -154,7 +149,7 @@ def previous(self: StreamServer, session: ClientSession, message: str | bytes) -
 
 
 def reordered(self: StreamServer, session: ClientSession, message: str | bytes) -> Iterator[Event]:
-    """Return each pair of messages in the wrong order, if the second arrives with the first."""
+    """Swap two messages that arrive together, from time to time."""
     held = session.state.pop("held", None)
     if held is None and session.requests % 16 == 4:
         session.state["held"] = message
@@ -206,21 +201,21 @@ def constant(message: str | bytes) -> str | bytes:
 
 
 SOCKETS = (
-    socket_rogue("constant-echo", "echoes-exact", "returns a constant", echo=changed(constant)),
-    socket_rogue("binary-echo", "echoes-exact", "returns text as binary messages", echo=changed(as_bytes)),
-    socket_rogue("cut-echo", "echoes-exact", "returns at most 125 bytes", echo=changed(lambda message: message[:125])),
-    socket_rogue("rare-wrong-echo", "echoes-exact", "returns some wrong messages", echo=changed(constant, 50)),
+    socket_rogue("constant-echo", "echoes-exact", "always returns the same message", echo=changed(constant)),
+    socket_rogue("binary-echo", "echoes-exact", "returns text messages as binary messages", echo=changed(as_bytes)),
+    socket_rogue("cut-echo", "echoes-exact", "truncates messages to 125 bytes", echo=changed(lambda message: message[:125])),
+    socket_rogue("rare-wrong-echo", "echoes-exact", "sometimes returns a wrong message", echo=changed(constant, 50)),
     socket_rogue("previous-echo", "echoes-exact", "returns the previous message", echo=previous),
-    socket_rogue("reordered-echo", "echoes-exact", "returns messages in another order", echo=reordered),
+    socket_rogue("reordered-echo", "echoes-exact", "returns messages in the wrong order", echo=reordered),
     socket_rogue("double-echo", "echoes-exact", "returns some messages twice", echo=twice),
     socket_rogue("first-fragment", "fragments-joined", "returns only the first fragment", join=first_fragment),
-    socket_rogue("wrong-hash", "upgrade-accepted", "sends a wrong accept hash", control=wrong_hash),
-    socket_rogue("plain-get-accepted", "plain-get-refused", "answers a plain GET with 200", refuse_plain=lambda self: self.encode(None, Reply(close=True))),
+    socket_rogue("wrong-hash", "upgrade-accepted", "sends a wrong Sec-WebSocket-Accept", control=wrong_hash),
+    socket_rogue("plain-get-accepted", "plain-get-refused", "responds to a plain GET with 200", refuse_plain=lambda self: self.encode(None, Reply(close=True))),
     socket_rogue("no-pong", "ping-answered", "ignores pings", control=ignoring(Ping)),
     socket_rogue("no-close", "close-answered", "ignores close frames", control=ignoring(CloseConnection)),
-    socket_rogue("going-away", "close-answered", "closes with another status code", control=going_away),
-    loaded("constant-echo-when-busy", "websocket", "one-answer-a-request", "returns a constant, under load", {"echo": changed(constant, 30)}),
-    loaded("reordered-when-busy", "websocket", "one-answer-a-request", "returns messages in another order, under load", {"echo": reordered}),
+    socket_rogue("going-away", "close-answered", "closes with a different status code", control=going_away),
+    loaded("constant-echo-when-busy", "websocket", "one-answer-a-request", "sometimes returns a constant, under load", {"echo": changed(constant, 30)}),
+    loaded("reordered-when-busy", "websocket", "one-answer-a-request", "returns messages in the wrong order, under load", {"echo": reordered}),
     loaded("double-echo-when-busy", "websocket", "one-answer-a-request", "returns some messages twice, under load", {"echo": twice}),
     loaded("closes-when-busy", "websocket", "one-answer-a-request", "closes connections after 60 messages, under load", {"echo": closing(60)}),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The reference server with HTTP/2, with and without TLS, and WebSocket."""
+"""The reference server with HTTP/2, with and without TLS, and with WebSocket."""
 
 import socket
 import ssl

@@ -1,4 +1,4 @@
-"""Honest servers with HTTP/2 and WebSocket that meet the requirements in other ways than the reference server."""
+"""Honest servers with HTTP/2 and WebSocket. They meet the requirements, but differ from the reference server."""
 
 import socket
 import time
@@ -27,7 +27,7 @@ def backwards(self: StreamServer, answers: list[Answer]) -> list[Answer]:
 
 
 def small_frames(self: StreamServer, peer: H2Connection, bodies: dict[int, bytes]) -> None:
-    """Send frames of 700 bytes, with padding."""
+    """Send padded frames of 700 bytes."""
     for stream, body in list(bodies.items()):
         rest = body
         while rest and peer.local_flow_control_window(stream) > 720:
@@ -78,7 +78,7 @@ def late(self: StreamServer, session: ClientSession, message: str | bytes) -> It
 
 
 class PieceSocket:
-    """A socket that sends every message in pieces."""
+    """A socket that sends data in pieces of 5,000 bytes."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
@@ -97,14 +97,14 @@ def in_segments(self: StreamServer, line: Any, session: ClientSession) -> None:
 
 STREAM_VARIANTS = (
     variant("stream-reference", "is the reference server", {}, (*HTTP2, *WEBSOCKET)),
-    variant("streams-backwards", "answers the latest request first", {"arrange_streams": backwards}),
-    variant("stream-settings", "uses other settings", {"settings": {SettingCodes.MAX_CONCURRENT_STREAMS: 64, SettingCodes.HEADER_TABLE_SIZE: 0}}),
-    variant("small-frames", "sends small frames with padding", {"send_bodies": small_frames}),
+    variant("streams-backwards", "responds to the latest request first", {"arrange_streams": backwards}),
+    variant("stream-settings", "sends other SETTINGS", {"settings": {SettingCodes.MAX_CONCURRENT_STREAMS: 64, SettingCodes.HEADER_TABLE_SIZE: 0}}),
+    variant("small-frames", "sends small, padded frames", {"send_bodies": small_frames}),
     variant("stream-trailers", "ends responses with trailers", {"send_bodies": with_trailers}),
     variant("stream-pings", "sends PING frames", {"frames": with_ping}),
-    variant("slow-streams", "takes 2 ms for each response", {"reply": slow}),
-    variant("echo-fragments", "returns messages in two fragments, with a ping in between", {"echo": fragments}, WEBSOCKET),
+    variant("slow-streams", "waits 2 ms before each response", {"reply": slow}),
+    variant("echo-fragments", "returns each message in two fragments, with a ping in between", {"echo": fragments}, WEBSOCKET),
     variant("echo-pings", "sends pings", {"echo": with_pings}, WEBSOCKET),
-    variant("echo-late", "takes a random time for each message", {"echo": late}, WEBSOCKET),
-    variant("echo-segments", "sends messages in several segments", {"converse_websocket": in_segments}, WEBSOCKET),
+    variant("echo-late", "waits for a random time before each message", {"echo": late}, WEBSOCKET),
+    variant("echo-segments", "sends each message in several segments", {"converse_websocket": in_segments}, WEBSOCKET),
 )  # fmt: skip

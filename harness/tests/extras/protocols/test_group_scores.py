@@ -1,4 +1,4 @@
-"""A group of test types has a score of its own, which does not change the overall score."""
+"""A group of test types has its own score, and does not change the overall score."""
 
 from harness.stats.ranking import rank
 from harness.stats.ranking_model import Ranking

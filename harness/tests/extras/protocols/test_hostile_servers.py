@@ -1,4 +1,4 @@
-"""Servers whose responses must neither end a run nor exhaust memory."""
+"""Hostile servers must neither end a run nor exhaust the memory."""
 
 import gzip
 import socket
@@ -29,7 +29,7 @@ REQUEST = PreparedRequest(target="/")
 
 @contextmanager
 def served(reply: bytes) -> Iterator[Endpoint]:
-    """Accept a connection, and send the reply after the client has sent bytes."""
+    """Accept one connection, wait for bytes from the client, and send ``reply``."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -61,7 +61,7 @@ def test_invalid_http2_headers_fail_the_connection(fields: list[tuple[bytes, byt
 
 @contextmanager
 def messages(events: Sequence[Event], pause: float) -> Iterator[Endpoint]:
-    """Accept an upgrade, then send the events, each after a pause."""
+    """Accept a WebSocket upgrade, then send the events, with a pause before each one."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:

@@ -1,4 +1,4 @@
-"""Every rogue of the group ``protocols`` fails its check, also under load, and honest variants pass."""
+"""Each rogue of the group ``protocols`` fails its check, in verification or under load. Honest variants pass."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -36,7 +36,7 @@ Findings = Mapping[str, CheckResult]
 
 
 def payload_findings(server: PayloadServer, test_type: str) -> Findings:
-    """Verify a test type, and return the results that are not passes."""
+    """Verify a test type and return all results other than passes, by check."""
     loads = (ClosedLoop(connections=8),)
     verdict = Verifier(TIMEOUT_SECONDS).verify_test_type(
         server.as_server(), TEST_TYPES[test_type], None, process=3, thorough=True, loads=loads
@@ -45,7 +45,7 @@ def payload_findings(server: PayloadServer, test_type: str) -> Findings:
 
 
 def load_findings(server: PayloadServer, test_type: str, seconds: float, seed: int) -> tuple[set[str], int]:
-    """Run a load of the test type. Return the checks that failed, and the number of checked responses."""
+    """Run a load. Return the names of the failed checks, and the number of checked responses."""
     kind = TEST_TYPES[test_type]
     load = kind.fixed_loads[-1].model_copy(update={"connections": 24})
     context = TrialContext(
@@ -86,7 +86,7 @@ def test_each_check_of_the_group_has_a_rogue() -> None:
 @pytest.mark.gallery
 @pytest.mark.parametrize("rogue", IDLE, ids=lambda rogue: rogue.name)
 def test_a_payload_rogue_fails_its_check(rogue: Rogue) -> None:
-    for _ in range(2):  # a stalled machine may hide a difference of response times
+    for _ in range(2):  # on a stalled machine, the first try may miss a difference in response times
         with rogue.server() as server:
             assert isinstance(server, PayloadServer)
             found = payload_findings(server, rogue.test_type)

@@ -1,4 +1,4 @@
-"""Honest servers of the group ``protocols`` that meet the requirements in other ways than the reference server."""
+"""Honest servers of the group ``protocols``. They meet the requirements, but differ from the reference server."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ def variant(name: str, does: str, change: VariantChange, *test_types: str) -> Ho
 
 
 def escaped(self: PayloadServer, document: object) -> bytes:
-    """Escape the characters of HTML too, as encoding/json of Go does."""
+    """Escape HTML characters too, as Go's encoding/json does."""
     text = json.dumps(document, ensure_ascii=True)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").encode()
 
@@ -87,16 +87,16 @@ VARIANTS = (
     variant("payload-reference", "is the reference server", {}),
     variant("payload-framed", "sends chunks", chunked(700, extension=";a=b", upper=True), *CONSTANT_STATUS),
     variant("payload-segments", "sends head and body in separate segments", {"send": in_pieces}),
-    variant("payload-slow", "takes 20 ms for each response", {"reply": slow_reply}),
-    variant("payload-headers", "has further header fields", headed(lambda f: [*f, ("Keep-Alive", "timeout=60"), ("ETag", '"1"')])),
-    variant("items-indented", "indents JSON, and reverses keys", {**dumped(indent=1, ensure_ascii=False), "document": reversed_keys}, "json-items", "json-tls"),
+    variant("payload-slow", "waits 20 ms before each response", {"reply": slow_reply}),
+    variant("payload-headers", "sends additional header fields", headed(lambda f: [*f, ("Keep-Alive", "timeout=60"), ("ETag", '"1"')])),
+    variant("items-indented", "indents JSON and reverses keys", {**dumped(indent=1, ensure_ascii=False), "document": reversed_keys}, "json-items", "json-tls"),
     variant("items-escaped", "escapes characters needlessly", {"encode_json": escaped}, "json-items", "json-compressed"),
-    variant("gzip-fast", "compresses with the fastest level", {"coded": lambda _, body: gzip.compress(body, 1)}, "json-compressed"),
+    variant("gzip-fast", "compresses at the fastest level", {"coded": lambda _, body: gzip.compress(body, 1)}, "json-compressed"),
     variant("brotli", "compresses with brotli", BROTLI, "json-compressed"),
     variant("large-only", "compresses only bodies above 2,000 bytes", {"compress": large_only}, "json-compressed"),
-    variant("uneven", "takes a random time for each response", {"reply": uneven}, "json-compressed"),
-    variant("files-by-time", "has Last-Modified instead of an ETag", {"file_reply": by_time}, "static"),
-    variant("files-compressed-anew", "compresses files for each response", {"variant": compressed_anew}, "static"),
+    variant("uneven", "waits for a random time before each response", {"reply": uneven}, "json-compressed"),
+    variant("files-by-time", "sends Last-Modified instead of an ETag", {"file_reply": by_time}, "static"),
+    variant("files-compressed-anew", "compresses files anew for each response", {"variant": compressed_anew}, "static"),
     variant("without-tickets", "issues no session tickets", {"tls_context": without_tickets}, "json-tls"),
     variant("newest-tls", "supports only TLS 1.3", {"tls_context": newest_only}, "json-tls"),
 )  # fmt: skip

@@ -25,7 +25,7 @@ from harness.tests.doubles import invented, sample_data
 
 @pytest.fixture(autouse=True)
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the dashboard's page with a page that needs no build."""
+    """Replace the dashboard's page with one that needs no build."""
     assets = tmp_path / "web" / "dist" / "assets"
     assets.mkdir(parents=True)
     (assets / "index-1.js").write_text("0;")
@@ -56,7 +56,7 @@ def test_round_has_pages_for_runs_and_implementations(runs: list[Path], tmp_path
         assert text in landing
     run_page = (tmp_path / "site/rounds/round-1/20250615-small.html").read_text()
     assert '<meta property="og:title"' in run_page
-    assert "og:url" not in run_page  # the site's address is unknown
+    assert "og:url" not in run_page  # requires the site's address, which is unknown
 
 
 def test_links_lead_to_files_for_all_names(runs: list[Path], tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_second_round_keeps_first_and_extends_history(runs: list[Path], tmp_path
     assert {path: path.read_bytes() for path in (site / "rounds/round-1").iterdir()} == first
     assert [one.name for one in read_site(site).rounds] == ["Round 1", "Round 2"]
     text = (site / "implementations/es4x.html").read_text()
-    assert text.index("Round 2") < text.index("Round 1")  # the newest round is listed first
+    assert text.index("Round 2") < text.index("Round 1")  # newest round first
     with pytest.raises(StoreError, match="is already published"):
         publish(runs[:1], site, name="Round 1", published_at=0.0)
 
@@ -134,7 +134,7 @@ def test_link_previews_show_the_ranking_as_bars(runs: list[Path], tmp_path: Path
     lengths = [row.count(BAR) for row in rows]
     bars = [length for before, length in pairwise(lengths) if length and not before]
     scores = [row.cpu.estimate.median for row in site.rounds[-1].runs[0].tables[0].rows if row.cpu]
-    assert len(bars) == len(scores) == 3  # es4x failed a test and has no score
+    assert len(bars) == len(scores) == 3  # es4x failed a test type, so it has no score
     assert [bar / bars[0] for bar in bars] == pytest.approx([score / scores[0] for score in scores], abs=0.01)
 
 

@@ -25,7 +25,7 @@ LOOKS = (
 
 
 def test_server_cannot_connect_to_database_of_another(postgres: EmbeddedDatabase) -> None:
-    """The servers' names differ only in a special character, so their databases' names could clash."""
+    """The servers' names differ only in a special character, so careless database names would clash."""
     with postgres.private_database("x-1") as one, postgres.private_database("x_1") as two:
         with connect(one.address) as measured:
             assert measured.execute("UPDATE world SET randomnumber = 7 WHERE id = 1").rowcount == 1
@@ -52,7 +52,7 @@ def test_copy_is_refilled_while_server_is_connected(postgres: EmbeddedDatabase) 
 
 
 def test_service_may_create_tables_in_empty_database(postgres: EmbeddedDatabase) -> None:
-    for _ in range(2):  # the second database does not contain the tables of the first
+    for _ in range(2):  # the second database lacks the first one's tables
         with postgres.private_database("shop", empty=True) as own, connect(own.address) as service:
             tables = service.execute("SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'")
             assert tables.fetchone() == (0,)

@@ -1,4 +1,4 @@
-"""The PostgreSQL that tfb starts can be restored, listens only on the loopback address, and requires passwords."""
+"""tfb's own PostgreSQL can be restored, listens only on the loopback address, and requires passwords."""
 
 from dataclasses import replace
 from pathlib import Path

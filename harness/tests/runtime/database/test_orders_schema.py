@@ -1,4 +1,4 @@
-"""Tests for the order service's tables: the rights of the role, and the restored state."""
+"""Tests for the order service's tables: the role's rights, and the restored state."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""If a server ignores a database variable, for example DBHOST, the message names that variable."""
+"""If a server ignores a database variable such as DBHOST, the message names this variable."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Tests for the checks: individual checks, and all checks against the rogues (deliberately wrong servers)."""
+"""Tests for the checks: single checks, and all checks against the rogues (deliberately wrong servers)."""

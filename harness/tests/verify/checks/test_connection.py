@@ -62,7 +62,7 @@ def test_probes_of_the_reference_server_are_as_approved() -> None:
     with Listening() as server:
         exchanges = gather(server.endpoint, ["/json", "/plaintext"], timeout=10.0)
         requests = [re.sub("-[0-9a-f]{8}", "-SUFFIX", line) for line in server.take_requests()]
-    del exchanges["oversized"]  # the server may close the connection before the response is read
+    del exchanges["oversized"]  # the server may close the connection before the client has read the response
     shown = {name: " ".join(f"{r.status} {r.body.decode()}" for r in one.responses) for name, one in exchanges.items()}
     after = {name: f"{one.error} {one.closed} {one.alive}" for name, one in exchanges.items()}
     approve("verify-odd-asked", {"asked": requests, "answers": shown, "after": after})
@@ -72,7 +72,7 @@ def test_probes_of_the_reference_server_are_as_approved() -> None:
     ("answers", "alive"),
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", True),
-        (b"this is no HTTP\r\n\r\n", True),  # a malformed response is reported by other checks
+        (b"this is no HTTP\r\n\r\n", True),  # other checks report malformed responses
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", True),
         (b"", False),
     ],

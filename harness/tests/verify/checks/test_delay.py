@@ -1,4 +1,7 @@
-"""Verification blames the machine if all requests are late, and the server if only waiting requests are late."""
+"""If every response is late, verification blames the machine.
+
+If only waiting requests are late, it blames the server.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -15,17 +18,17 @@ from harness.verify.checks.evidence import NOT_INTEGERS, Evidence, Exchange, Que
 from harness.verify.checks.registry import CHECKS
 from harness.verify.checks.verification_client import Client, VerificationTask
 
-# (variant, index among concurrent requests, number of the variant's earlier batches) -> seconds beyond the delay.
+# (variant, index among concurrent requests, number of earlier batches) -> seconds by which a response is late.
 DelayFunction = Callable[[QueryVariant, int, int], float]
 
 
 class ScriptedClient(Client):
-    """A client that sends nothing. The function ``late`` determines how late each response is."""
+    """A client that sends nothing. ``late`` determines how late each response is."""
 
     def __init__(self, late: DelayFunction) -> None:
         super().__init__(Endpoint(host="127.0.0.1", port=1), TEST_TYPES["delay"], "/delay?ms=")
         self.late = late
-        self.batches: list[str] = []  # the first variant of each batch
+        self.batches: list[str] = []  # name of each batch's first variant
         self.sequential: list[str] = []
 
     def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:

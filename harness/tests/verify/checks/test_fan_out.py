@@ -1,4 +1,4 @@
-"""Upstream calls are compared with the responses, whether all responses or only a sample are recorded."""
+"""Upstream calls are compared with the responses, even if only a sample of the responses is recorded."""
 
 from dataclasses import fields
 from typing import Any
@@ -10,7 +10,10 @@ from harness.verify.checks.fan_out import upstream_called
 
 
 def judged(stats: UpstreamStats, *sums: int, answers: int | None = None, took: float = 0.006) -> bool:
-    """Return whether responses with 20 upstream calls each pass; ``answers``: size of the load if they are a sample."""
+    """Return whether responses with these sums and 20 calls each pass.
+
+    If they are a sample, ``answers`` is the number of all responses.
+    """
     counts: dict[str, Any] = {one.name: 0 for one in fields(RequestCounts)}
     account = RequestCounts(**counts | {"successes": answers, "statuses": {}}) if answers else None
     crowd = [exchange(f'{{"calls":20,"sum":{total}}}', target="/x?calls=20", received_at=took) for total in sums]

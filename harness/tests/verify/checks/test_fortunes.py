@@ -1,4 +1,4 @@
-"""Tests for the checks of fortune pages, which are parsed as in a browser."""
+"""Tests for the checks of fortune pages, which are parsed as a browser would."""
 
 import pytest
 

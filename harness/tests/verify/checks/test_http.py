@@ -29,7 +29,7 @@ AT_NOON = float(calendar.timegm((1994, 11, 6, 12, 0, 0)))
 def test_a_date_lies_between_request_and_response() -> None:
     for sent, received, under_load, fresh in (
         (0.0, 0.01, False, True),
-        (1.99, 2.0, False, True),  # Date has whole seconds, and a server may refresh it only once a second
+        (1.99, 2.0, False, True),  # Date has whole seconds, and a server may refresh it only once per second
         (2.9, 2.9, False, True),
         (3.1, 3.1, False, False),
         (3.1, 3.1, True, True),

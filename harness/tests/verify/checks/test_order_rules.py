@@ -1,4 +1,4 @@
-"""Tests for the order service's rules: expected effects of writes, and messages about differences."""
+"""Tests for the order service's rules: the expected effects of writes, and messages about differences."""
 
 import json
 from dataclasses import replace
@@ -34,7 +34,7 @@ def order(total: str, card: str = CARD, **lines: tuple[int, str]) -> Order:
 
 
 def answer(call: Call, before: OrdersById, prices: Prices = PRICES) -> ObservedCall:
-    """Return a successful response to a call for order 5."""
+    """Return an observed call for order 5 with a successful response."""
     return ObservedCall(
         call=call, exchange=exchange('{"id": 5}', call, status=call.status), prices=prices, before=before
     )

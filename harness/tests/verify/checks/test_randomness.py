@@ -1,4 +1,4 @@
-"""The checks for randomness have exact error rates: honest servers pass, and biased servers fail."""
+"""The randomness checks have exact error rates: honest servers pass, and biased servers fail."""
 
 import math
 import random
@@ -28,7 +28,7 @@ OF_CHANCE = [check for check in CHECKS.values() if check.rule.startswith("random
 
 
 def crowd(name: str, answers: Sequence[Sequence[int]]) -> Evidence:
-    """Return evidence from responses with these ids, distributed over eight connections."""
+    """Return evidence of responses with these ids, sent on eight connections in turn."""
     case = QueryVariant(name="rows", count=None if name == "db" else len(answers[0]))
     exchanges = []
     for index, ids in enumerate(answers):
@@ -56,7 +56,7 @@ def different(dice: random.Random, count: int) -> list[int]:
     [("db", 800, 1, independent), ("query", 100, 20, independent), ("update", 100, 20, different)],
 )
 def test_honest_servers_never_fail(name: str, requests: int, count: int, draw: Draw) -> None:
-    """Each check rejects an honest server with a probability of 10^-9, so any failure indicates a defect."""
+    """A check rejects an honest server with a probability of 10^-9, so a failure here indicates a defect."""
     dice = random.Random(20260509)
     for _ in range(TRIALS):
         assert objections(crowd(name, [draw(dice, count) for _ in range(requests)])) == []
@@ -75,7 +75,7 @@ def near(reach: int) -> Draw:
     ]
 
 
-OTHER: dict[str, tuple[str, int, Draw]] = {  # (test type, number of requests, function that draws ids)
+OTHER: dict[str, tuple[str, int, Draw]] = {  # name -> (test type, number of requests, function that draws ids)
     "even": ("query", 100, lambda dice, n: [2 * dice.randint(1, 5_000) for _ in range(n)]),
     "smaller of two": ("query", 100, lambda dice, n: [min(independent(dice, 2)) for _ in range(n)]),
     "a quarter": ("update", 100, lambda dice, n: [(37 * dice.randint(1, 2_500)) % 10_000 + 1 for _ in range(n)]),
@@ -106,9 +106,9 @@ def test_the_occupancy_distribution_is_exact() -> None:
     assert occupancy_distribution(2) == pytest.approx([0, 1e-4, 1 - 1e-4])
     distribution = occupancy_distribution(800)
     assert distribution.sum() == pytest.approx(1.0)
-    # The mean number of distinct values among n draws from N is N (1 - (1 - 1/N)^n).
+    # On average, n draws from N values yield N (1 - (1 - 1/N)^n) distinct values.
     assert float(np.dot(distribution, np.arange(801))) == pytest.approx(10_000 * (1 - (1 - 1e-4) ** 800))
-    # The probability that all values are distinct is the product of (N - i) / N.
+    # The probability that all n draws are distinct is the product of (N - i) / N for i < n.
     assert distribution[800] == pytest.approx(math.prod((10_000 - i) / 10_000 for i in range(800)), rel=1e-9)
 
 
@@ -132,9 +132,9 @@ def named(evidence: Evidence) -> set[str]:
 @pytest.mark.parametrize(
     ("draw", "ids"),
     [
-        # One tenth of the rows is never drawn.
+        # A tenth of the rows is never drawn.
         (lambda dice, count: [dice.randint(1, 9_000) for _ in range(count)], 490),
-        # No row is drawn twice before all rows have been drawn.
+        # No row is drawn twice before every row has been drawn.
         (lambda dice, count: dice.sample(range(1, 10_001), count), MIN_VALUES_FOR_PASS),
     ],
 )

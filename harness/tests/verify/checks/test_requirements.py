@@ -10,8 +10,7 @@ from harness.verify.checks import STRICTER_THAN_TECHEMPOWER
 from harness.verify.checks.registry import CHECKS
 
 DOCUMENT = REPOSITORY / "docs" / "requirements.md"
-# Rules without a registered check. Trials, validity checks, a second verification or the rule declared.1
-# cover them.
+# Rules without a registered check. Trials, validity checks, a second verification or the rule declared.1 enforce them.
 ELSEWHERE = {"load.1", "load.2", "load.3", "load.4", "order.1", "order.2"}
 PARAGRAPH = re.compile(r"^- \*\*([a-z0-9-]+\.\d+)\*\* (.*?)(?=^- \*\*|^#|^\S|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -21,7 +20,7 @@ def paragraphs() -> dict[str, str]:
 
 
 def checks_named(text: str) -> set[str]:
-    """Return the names in backticks after the last dash."""
+    """Return the names in backticks after the last dash of a paragraph."""
     return set(re.findall(r"`([a-z0-9-]+)`", text.rpartition("—")[2]))
 
 

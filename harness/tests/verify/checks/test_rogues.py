@@ -1,4 +1,4 @@
-"""Every rogue (a deliberately wrong server) fails the check that it targets, and every check has a rogue."""
+"""Each rogue (a deliberately wrong server) fails the check that it targets, and each check has a rogue."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +17,10 @@ from harness.tests.verify.subjects import objections_to as objections
 from harness.verify.checks import CONDUCT, LOAD
 from harness.verify.checks.registry import CHECKS
 
-FURTHER_TRIES = 2  # maximum number of retries if a stalled machine prevents a result
-AT_ONCE = 8  # number of rogues without a database to run concurrently; they mostly wait, but more would interfere
+FURTHER_TRIES = 2  # maximum retries after the machine stalled
+AT_ONCE = 8  # rogues without a database that run concurrently; most of them only wait, but more would interfere
 
-# Checks that fail only if the environment prevents counting, which no server can cause. They have separate tests.
+# Checks that fail only if the environment prevents counting. No server can cause this, so they have separate tests.
 OF_THE_ENVIRONMENT = {"statements-counted", "tables-seen"}
 # Checks of the order service under load, tested in test_order_load.py.
 OF_ARRIVALS = {name for name, check in CHECKS.items() if check.applies(LOAD) and check.rule.startswith("order.")}
@@ -33,27 +33,27 @@ OF_PROTOCOLS = {
     if any(check.applies(kind.name) and not check.applies("json") for kind in TEST_TYPES.values() if kind.group)
 } - {"plaintext-body"}
 
-# The rogues with a database that run in the fast tests: a rogue for each test type.
+# Rogues with a database that run in the fast tests, one for each test type.
 QUICK = {"invents-numbers", "does-not-read", "sorted-by-id", "writes-late"}
 
-Found = Mapping[str, CheckResult]  # check name -> result
+Found = Mapping[str, CheckResult]  # name of the failed check -> result
 
 
 class Gallery:
     def __init__(self, start: Callable[[], EmbeddedDatabase]) -> None:
         self._start = start
-        self._seeded = False  # whether the tables contain the seeded rows
+        self._seeded = False  # the tables contain the seeded rows
 
     def objections(self, rogue: Rogue) -> Found:
-        """Return the checks that a rogue fails. A rogue with a database starts with seeded tables."""
+        """Return the checks that a rogue fails. Rogues with a database start with seeded tables."""
         results = self._together[rogue.name] if rogue.test_type in WITHOUT_DATABASE else self._once(rogue)
         for _ in range(FURTHER_TRIES):
             stalled = (
                 "answered" in results and rogue.caught_by not in results
-            )  # responses were too slow to reach the targeted check
+            )  # responses were too slow for the targeted check to run
             if results and not stalled:
                 break
-            results = self._once(rogue)  # for example, a delayed thread may read two segments at once
+            results = self._once(rogue)  # a delayed thread may, for example, read two segments at once
         return results
 
     def _once(self, rogue: Rogue) -> Found:
@@ -66,12 +66,12 @@ class Gallery:
 
     @cached_property
     def _postgres(self) -> EmbeddedDatabase:
-        """Start PostgreSQL when a rogue first needs it."""
+        """Start PostgreSQL when the first rogue needs it."""
         return self._start()
 
     @cached_property
     def _together(self) -> Mapping[str, Found]:
-        """Return the checks that each rogue without a database fails. Rogues run concurrently, the slowest first."""
+        """Run all rogues without a database concurrently, the slowest first. Return the checks that each one fails."""
         rogues = [rogue for rogue in ROGUES.values() if rogue.test_type in WITHOUT_DATABASE]
         rogues.sort(key=lambda rogue: rogue.test_type != "delay")
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -84,10 +84,10 @@ def gallery(request: pytest.FixtureRequest) -> Gallery:
 
 
 def param(rogue: Rogue) -> ParameterSet:
-    """Return a test parameter whose id ends with the group of tests that run in the same process.
+    """Return a test parameter. Its id ends with the group of tests that share a process.
 
-    All rogues without a database run in one process. Rogues with a database run in the process that already has a
-    PostgreSQL server, or with the other rogues of the same check.
+    One process runs all rogues without a database. A rogue with a database runs beside the other rogues of its check,
+    or in the process that has a PostgreSQL server anyway.
     """
     if rogue.test_type in WITHOUT_DATABASE:
         return pytest.param(

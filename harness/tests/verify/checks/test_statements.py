@@ -1,4 +1,4 @@
-"""A load's statement counts are compared with the responses."""
+"""The number of statements during a load must fit the responses."""
 
 from dataclasses import replace
 from typing import cast
@@ -44,15 +44,15 @@ TOGETHER = counts("UPDATE world SET randomnumber = $1 WHERE id <= $2", 3, 2000, 
 JUDGED: list[tuple[str, list[NormalisedStatement]]] = [
     ("update", [READS, UPDATES]),
     ("fortune", [counts(FORTUNES, 60, 720, 60), counts(f"{FORTUNES} f", 40, 480, 40)]),
-    # Rows of a join do not make up for fortunes that were not read for other pages. Each page needs a SELECT.
+    # Each page needs its own SELECT of fortunes. Rows of a join are no substitute.
     ("fortune", [counts(FORTUNES, 3, 36, 3), counts("SELECT FROM fortune, generate_series($1,$2)", 1, 1164, 1)]),
     ("fortune", [counts("SELECT xmin FROM fortune", 100, 1200, 100)]),
     ("fortune", [counts(f"{FORTUNES} UNION ALL SELECT $1, $2", 100, 1300, 100)]),
     ("fortune", [counts("SELECT ctid FROM fortune", 1, 12, 1), counts(f"{FORTUNES} ORDER BY message", 100, 1200, 100)]),
     ("fortune", [counts("SELECT xmin FROM fortune", 100, 1200, 100), counts(FORTUNES, 100, 1200, 100)]),
-    # A row that the database encodes as JSON does not count as a row.
+    # Rows that PostgreSQL encodes as JSON do not count.
     ("db", [counts("SELECT to_json(w) FROM world w WHERE id = $1", 100, 100, 300)]),
-    # One SELECT for many rows does not count as single-row SELECTs, although each row touches three pages.
+    # A SELECT of many rows does not count as SELECTs of single rows, although it touches three pages per row.
     ("query", [counts("SELECT * FROM world WHERE id = ANY($1)", 2000, 2000, 6000)]),
     ("query", [counts("SELECT * FROM world WHERE $1 @> ARRAY[id]", 2000, 2000, 6000)]),
     ("query", [counts(f"{ONE_ROW} AND $2", 2000, 2000, 5000)]),
@@ -64,7 +64,7 @@ JUDGED: list[tuple[str, list[NormalisedStatement]]] = [
 
 
 def test_findings_for_statements_are_as_approved() -> None:
-    """Judge a hundred responses, which have 20 rows each if the test type has a row count."""
+    """Judge 100 responses. They have 20 rows each if the test type has a row count."""
     due = [
         ExpectedWork.for_responses(TEST_TYPES[kind], 20 if TEST_TYPES[kind].counts_rows else 1, 100)
         for kind, _ in JUDGED
@@ -144,14 +144,14 @@ def test_late_counts_are_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("each", "answers", "due"),
-    [  # the expected numbers of rows that need not be written are 21, 1, and nearly 0
+    [  # 21, 1 and nearly 0 rows are expected to need no write
         (20, 1000, ExpectedWork(reads=20_000, writes=20_000 - 21 - 34, updates=1000)),
         (1, 10_000, ExpectedWork(reads=10_000, writes=10_000 - 1 - 12, updates=10_000 - 1 - 12)),
         (20, 1, ExpectedWork(reads=20, writes=13, updates=1)),
     ],
 )
 def test_repeated_rows_and_unchanged_numbers_are_spared(each: int, answers: int, due: ExpectedWork) -> None:
-    """The tolerance for such rows is six standard deviations plus six rows."""
+    """The tolerance is six standard deviations plus six rows."""
     assert ExpectedWork.for_responses(TEST_TYPES["update"], each, answers) == due
 
 
@@ -171,8 +171,8 @@ def test_open_transactions_show_their_last_statement(database: DatabaseAddress) 
     ("excess", "objects"),
     [
         ([0] * 20, False),
-        ([20] * 40, False),  # each SELECT touches two pages of the index
-        ([20] * 30 + [21] * 10, False),  # the first query on a connection touches an additional page
+        ([20] * 40, False),  # two index pages per SELECT
+        ([20] * 30 + [21] * 10, False),  # a connection's first query touches one more page
         ([20] * 29 + [21] * 11, True),
         ([17, 18, 19] * 10, True),
         ([17, 18, 19] * 5, False),  # too few requests
@@ -189,7 +189,7 @@ def test_scans_may_end_early_and_repeat(scan: int, reads: int) -> None:
 
 
 def outcome_of_pages(pages: list[tuple[int, int, int]]) -> bool:
-    """Return whether the check that compares returned rows with touched pages fails."""
+    """Return whether the check that compares returned rows to touched pages fails."""
     evidence = Evidence(test_type="update", pages_read=pages)
     found = [result for result in verification.run_checks(evidence) if result.check == "returned-rows-read"]
     return Outcome.FAIL in [result.outcome for result in found]

@@ -1,4 +1,4 @@
-"""Under load, the checks of sampled responses reject servers with lost or late updates, and accept honest servers."""
+"""Checks of sampled responses reject servers that lose or delay updates under load, and accept honest servers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -14,19 +14,19 @@ from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant, Tab
 from harness.verify.checks.registry import CHECKS
 from harness.verify.checks.values import count_age_pairs
 
-ROWS = 20  # rows of each request
-SHARE = 300  # number of checked responses
+ROWS = 20  # rows per request
+SHARE = 300  # number of responses that are checked
 
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
     """A simulated server that updates rows for a second while tfb takes snapshots of the table."""
 
-    requests: int = 2500  # requests during the second, if the server does not pause
-    late: float = -0.01  # seconds from a response to the write; negative for honest servers
+    requests: int = 2500  # in one second, without pauses
+    late: float = -0.01  # seconds from the response to the write; negative for honest servers
     latency: float = 0.012
-    runs: Callable[[float], bool] = lambda _: True  # whether the server runs at a time; otherwise it pauses
-    adds: int | None = None  # constant that the server adds to the old numbers instead of drawing new ones
+    runs: Callable[[float], bool] = lambda _: True  # whether the server runs at this time; otherwise it pauses
+    adds: int | None = None  # add this to the old numbers instead of drawing new ones
 
     def load(self, seed: int) -> Evidence:
         dice = np.random.default_rng(seed)
@@ -67,7 +67,7 @@ def answer(sent_at: float, received_at: float, rows: Iterable[tuple[int, int]], 
 
 
 def objections(simulated: Simulated, trials: int = 4) -> set[str]:
-    """Return the checks that a process fails in several trials."""
+    """Return the checks that a process fails during its trials."""
     failed: set[str] = set()
     seen: Counter[tuple[float, bool]] = Counter()
     for seed in range(trials):
@@ -101,14 +101,14 @@ def test_numbers_derived_from_old_numbers_fail(adds: int) -> None:
     assert objections(Simulated(adds=adds), trials=1) == {"numbers-change"}
 
 
-At = tuple[float, float, int]  # (time of the request, time of the response, id of the row)
+At = tuple[float, float, int]  # (time of the request, time of the response, row id)
 
 
 OLD: At = (9.6, 9.61, 9)  # the table contains the updates of rows 8 and 9
 
 
 def counted(*answers: At) -> str:
-    """Count the pairs of a young and an older row in which exactly one row is lost."""
+    """Count pairs of a younger and an older row of which exactly one is lost."""
     looks = [TableSnapshot({"world": {8: 8, 9: 9}, "World": {}}, 10.0, 10.0001)]
     crowd = [answer(sent, received, [(row, row)]) for sent, received, row in answers]
     crowd.append(answer(9.9, 9.999, [(1, 1)], response=None))
@@ -120,7 +120,7 @@ def said(evidence: Evidence) -> list[str]:
 
 
 def lost(rows_each: float, *received: float) -> list[str]:
-    """Return the findings if all rows of the responses received at these times are lost (20 rows per response)."""
+    """Return the findings if the table contains no row of the responses received at these times."""
     rows = [[(20 * place + n, 1) for n in range(1, 21)] for place in range(len(received))]
     crowd = [answer(at - 0.01, at, of_one) for at, of_one in zip(received, rows, strict=True)]
     crowd.append(answer(received[0] - 0.01, received[0], [(9999, 1)], status=500))

@@ -1,4 +1,4 @@
-"""Tests for the client that sends the requests of verification, and for its limits."""
+"""Tests for the client that sends verification's requests, and for its limits."""
 
 import itertools
 from dataclasses import replace
@@ -36,7 +36,7 @@ def test_large_responses_reach_the_memory_limit(monkeypatch: pytest.MonkeyPatch)
 
 
 class Fails(ReferenceServer):
-    """A server that responds with status 500 to the first ``failing`` requests on a connection (default: all)."""
+    """A server that responds to a connection's first ``failing`` requests with status 500."""
 
     failing = 1 << 30
 
@@ -79,7 +79,7 @@ def test_limits_of_requests_per_connection_are_reported() -> None:
 
 
 class ClosesUnasked(ReferenceServer):
-    """A server that closes each connection at the second request without a response, as after an idle timeout."""
+    """A server that closes each connection instead of responding to the second request, as after an idle timeout."""
 
     def reply(self, session: ClientSession, request: ReceivedRequest) -> Reply:
         if session.requests > 1:

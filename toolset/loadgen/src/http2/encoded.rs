@@ -1,22 +1,22 @@
-//! Requests in HTTP/2's form, encoded once before the load.
+//! Requests encoded for HTTP/2, ahead of the load.
 
 use super::hpack::{CLEAR_TABLE, TABLE_SIZE, entry_size, push_dynamic, push_literal, push_static};
 
-/// Fields that belong to a connection of HTTP/1.1. HTTP/2 has other means (RFC 9113 section 8.2.2).
+/// HTTP/1.1 fields that HTTP/2 does not use (RFC 9113 section 8.2.2).
 const CONNECTION_FIELDS: [&str; 6] =
     ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "host"];
 
-/// State of the server's dynamic table, which determines the form of the next request.
+/// State of the server's dynamic table, which determines how the next request is encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TableState {
     #[default]
-    Empty, // no request was sent
-    Filled,    // it contains the fields of `EncodedRequest::fields`
-    TooLarge,  // the server wants a smaller table, so the next block empties the table
-    Abandoned, // no field is in the table
+    Empty, // no request has been sent yet
+    Filled,    // it contains `EncodedRequest::fields`
+    TooLarge,  // the server wants a smaller table, so the next block empties it
+    Abandoned, // it stays empty, and blocks use literals only
 }
 
-/// A request, with the header block for each state of the server's table.
+/// A request, with a header block for each state of the server's dynamic table.
 #[derive(Clone, Debug, Default)]
 pub struct EncodedRequest {
     pub filling: Vec<u8>, // adds the fields to the table
@@ -27,7 +27,7 @@ pub struct EncodedRequest {
 }
 
 impl EncodedRequest {
-    /// Convert a request head of HTTP/1.1. Errors are messages for the user.
+    /// Convert an HTTP/1.1 request. Errors are messages for the user.
     pub fn new(head: &str, body: &[u8], scheme: &str) -> Result<Self, String> {
         let mut lines = head.split("\r\n");
         let mut words = lines.next().unwrap_or_default().split(' ');
@@ -60,7 +60,7 @@ impl EncodedRequest {
             push_literal(block, "content-length", value, false);
         }
         if filling.len() > 16_000 {
-            return Err(format!("head: {} bytes are too long for one HEADERS frame", filling.len()));
+            return Err(format!("head: {} bytes do not fit into a HEADERS frame (limit: 16000)", filling.len()));
         }
         Ok(Self { filling, indexed, literal, body: body.to_vec(), fields })
     }
@@ -72,7 +72,7 @@ impl EncodedRequest {
         size <= TABLE_SIZE && requests.iter().all(|request| request.fields == first.fields)
     }
 
-    /// Append the header block for a state of the table, and return the state after it.
+    /// Append the header block for the table's `state`, and return the table's next state.
     #[inline]
     pub fn push_block(&self, out: &mut Vec<u8>, state: TableState) -> TableState {
         let (block, next) = match state {

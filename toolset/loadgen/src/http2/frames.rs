@@ -1,4 +1,4 @@
-//! Frames of HTTP/2 (RFC 9113 section 4) and the server's settings.
+//! HTTP/2 frames (RFC 9113 section 4), and the server's settings.
 
 use serde_json::{Map, Value};
 
@@ -8,11 +8,11 @@ use crate::response::Violation;
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Length of a frame header, in bytes.
 pub const HEAD_LENGTH: usize = 9;
-/// Maximum length of a payload that this client accepts, in bytes. It is the protocol's default.
+/// Maximum payload length that this client accepts, in bytes. It is the protocol's default.
 const MAX_PAYLOAD: usize = 16_384;
-/// Maximum size of a window, in bytes.
+/// Maximum flow-control window, in bytes.
 pub const MAX_WINDOW: i64 = (1 << 31) - 1;
-/// Size of a window until it is changed, in bytes.
+/// Initial flow-control window, in bytes.
 pub const DEFAULT_WINDOW: i64 = 65_535;
 
 pub const DATA: u8 = 0;
@@ -41,7 +41,7 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Return the length of the frame that starts here, including its head, or `None` if the head is incomplete.
+    /// Return the total length of the first frame in `bytes`, or `None` if its header is incomplete.
     pub fn length(bytes: &[u8]) -> Result<Option<usize>, Violation> {
         let Some(head) = bytes.first_chunk::<HEAD_LENGTH>() else { return Ok(None) };
         let payload = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
@@ -51,19 +51,19 @@ impl<'a> Frame<'a> {
         Ok(Some(HEAD_LENGTH + payload))
     }
 
-    /// Return the frame that starts here, or `None` if it is incomplete.
+    /// Return the first frame in `bytes`, or `None` if it is incomplete.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, Violation> {
         let Some(length) = Self::length(bytes)?.filter(|&length| length <= bytes.len()) else { return Ok(None) };
         let stream = number(&bytes[5..]) & 0x7fff_ffff;
         Ok(Some(Self { kind: bytes[3], flags: bytes[4], stream, payload: &bytes[HEAD_LENGTH..length] }))
     }
 
-    /// Return whether the flags contain this flag.
+    /// Return whether `flag` is set.
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// Return the payload without padding and priority.
+    /// Return the payload without padding and priority fields.
     pub fn content(&self) -> Result<&'a [u8], Violation> {
         let too_short = Violation("padding is longer than the frame");
         let mut content = self.payload;
@@ -77,18 +77,18 @@ impl<'a> Frame<'a> {
         Ok(content)
     }
 
-    /// Return the number in a payload of exactly four bytes.
+    /// Return the payload as a number. Fail unless it has exactly four bytes.
     pub fn number(&self) -> Result<u32, Violation> {
-        if self.payload.len() == 4 { Ok(number(self.payload)) } else { Err(Violation("frame has a wrong length")) }
+        if self.payload.len() == 4 { Ok(number(self.payload)) } else { Err(Violation("frame has an invalid length")) }
     }
 }
 
-/// Read four bytes as a number.
+/// Return the first four bytes as a big-endian number.
 pub fn number(bytes: &[u8]) -> u32 {
     bytes.first_chunk().map_or(0, |&bytes| u32::from_be_bytes(bytes))
 }
 
-/// Append the head of a frame with a payload of `length` bytes.
+/// Append a frame header for a payload of `length` bytes.
 #[inline]
 pub fn push_head(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
     let size = (length as u32).to_be_bytes();
@@ -135,10 +135,10 @@ impl PeerSettings {
         self.0[usize::from(id) - 1].unwrap_or(default)
     }
 
-    /// Take over the settings of a frame.
+    /// Apply the settings in a frame's payload.
     pub fn update(&mut self, payload: &[u8]) -> Result<(), Violation> {
         if payload.len() % 6 != 0 {
-            return Err(Violation("SETTINGS has a wrong length"));
+            return Err(Violation("SETTINGS has an invalid length"));
         }
         for setting in payload.chunks_exact(6) {
             let (id, value) = (u16::from_be_bytes([setting[0], setting[1]]), number(&setting[2..]));
@@ -149,7 +149,7 @@ impl PeerSettings {
                 _ => true,
             };
             if !valid {
-                return Err(Violation("SETTINGS has a value that is not permitted"));
+                return Err(Violation("SETTINGS has an invalid value"));
             }
             if let Some(place) = usize::from(id).checked_sub(1).and_then(|place| self.0.get_mut(place)) {
                 *place = Some(value);
@@ -158,14 +158,14 @@ impl PeerSettings {
         Ok(())
     }
 
-    /// Keep the lower value of each setting.
+    /// Keep the lower of both values for each setting.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine = mine.iter().copied().chain(theirs).min();
         }
     }
 
-    /// Return the settings by name.
+    /// Return the received settings as a JSON object, keyed by name.
     pub fn to_json(self) -> Value {
         let named = SETTING_NAMES.iter().zip(self.0).filter_map(|(name, value)| Some((name, value?)));
         named.map(|(name, value)| ((*name).to_owned(), value.into())).collect::<Map<_, _>>().into()

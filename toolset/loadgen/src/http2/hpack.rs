@@ -1,6 +1,7 @@
-//! Header compression of HTTP/2 (RFC 7541): decoding of responses' blocks, and the parts of an encoder.
+//! HTTP/2 header compression (RFC 7541): a decoder for responses, and functions that encode single fields.
 //!
-//! The table and the integers are our own; Huffman codes come from a crate. `docs/dependencies.md` gives the reasons.
+//! The tables and the integer encoding are implemented here; Huffman coding comes from a crate. `docs/dependencies.md`
+//! explains why.
 
 use std::collections::VecDeque;
 use std::sync::LazyLock;
@@ -9,9 +10,9 @@ use httlib_huffman::DecoderSpeed;
 
 use crate::response::Violation;
 
-/// Size of the dynamic table in both directions unless a peer asks for less, in bytes.
+/// Size of the dynamic table in each direction, in bytes, unless a peer requests a smaller one.
 pub const TABLE_SIZE: usize = 4096;
-/// Size that each entry of a table counts in addition to its name and value, in bytes.
+/// Overhead of a table entry in addition to its name and value, in bytes.
 const ENTRY_OVERHEAD: usize = 32;
 
 const STATIC_FIELDS: &str = ":authority;:method GET;:method POST;:path /;:path /index.html;:scheme http;:scheme https;\
@@ -26,7 +27,7 @@ const STATIC_FIELDS: &str = ":authority;:method GET;:method POST;:path /;:path /
 static STATIC_TABLE: LazyLock<Vec<(&str, &str)>> =
     LazyLock::new(|| STATIC_FIELDS.split(';').map(|field| field.split_once(' ').unwrap_or((field, ""))).collect());
 
-/// Number of entries of the static table; the dynamic table's indices follow.
+/// Number of entries in the static table. The indices of the dynamic table follow them.
 const STATIC_COUNT: usize = 61;
 
 #[derive(Debug)]
@@ -67,17 +68,17 @@ impl Table {
     }
 }
 
-/// Return the size of a field in a dynamic table.
+/// Return the size of a field in a dynamic table, in bytes.
 pub fn entry_size(name: &[u8], value: &[u8]) -> usize {
     name.len() + value.len() + ENTRY_OVERHEAD
 }
 
-/// A decoder of one connection's header blocks.
+/// A decoder for one connection's header blocks.
 #[derive(Debug)]
 pub struct Decoder {
     table: Table,
-    name: Vec<u8>,  // the latest name in Huffman code
-    value: Vec<u8>, // the latest value in Huffman code
+    name: Vec<u8>,  // decoded text of the latest Huffman-coded name
+    value: Vec<u8>, // decoded text of the latest Huffman-coded value
 }
 
 impl Default for Decoder {
@@ -88,7 +89,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Pass each field of a complete block whose name is wanted to `field`.
+    /// Decode a complete header block, and pass its fields to `field`. Unwanted fields may be skipped.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -130,7 +131,7 @@ impl Decoder {
     }
 }
 
-/// Take an integer whose first byte contributes the lowest `bits` bits.
+/// Read an integer with a prefix of `bits` bits (RFC 7541 section 5.1) from `rest`.
 fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Violation> {
     let invalid = Violation("integer in a header block is too long");
     let (&first, mut tail) = rest.split_first().ok_or(invalid)?;
@@ -152,7 +153,7 @@ fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Violation> {
     Ok(value)
 }
 
-/// Take a string. Return whether it is in Huffman code, and its bytes.
+/// Read a string from `rest`. Return whether it is Huffman-coded, and its bytes.
 fn string<'a>(rest: &mut &'a [u8]) -> Result<(bool, &'a [u8]), Violation> {
     let coded = rest.first().is_some_and(|first| first & 0x80 != 0);
     let length = integer(rest, 7)?;
@@ -161,7 +162,7 @@ fn string<'a>(rest: &mut &'a [u8]) -> Result<(bool, &'a [u8]), Violation> {
     Ok((coded, bytes))
 }
 
-/// Return the text of a string; `decoded` stores the text if it was in Huffman code.
+/// Return a string's text. A Huffman-coded string is decoded into `decoded`.
 fn text<'a>((coded, bytes): (bool, &'a [u8]), decoded: &'a mut Vec<u8>) -> Result<&'a [u8], Violation> {
     if !coded {
         return Ok(bytes);
@@ -199,14 +200,14 @@ fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Append a field as an index of the static table. Return false if the table does not contain the field.
+/// Append a field as an index into the static table. Return false if the table does not contain the field.
 pub fn push_static(out: &mut Vec<u8>, name: &str, value: &str) -> bool {
     let Some(place) = STATIC_TABLE.iter().position(|&field| field == (name, value)) else { return false };
     push_integer(out, 0x80, 7, place + 1);
     true
 }
 
-/// Append a field that the peer must (`indexed`) or must not add to its dynamic table.
+/// Append a field as a literal. If `indexed` is true, the peer adds the field to its dynamic table.
 pub fn push_literal(out: &mut Vec<u8>, name: &str, value: &str, indexed: bool) {
     let (flags, bits) = if indexed { (0x40, 6) } else { (0, 4) };
     let known = STATIC_TABLE.iter().position(|&(listed, _)| listed == name);
@@ -217,12 +218,12 @@ pub fn push_literal(out: &mut Vec<u8>, name: &str, value: &str, indexed: bool) {
     push_string(out, value.as_bytes());
 }
 
-/// Append the index of an entry of the dynamic table; the newest entry has the age 0.
+/// Append the index of an entry in the dynamic table. The newest entry has age 0.
 pub fn push_dynamic(out: &mut Vec<u8>, age: usize) {
     push_integer(out, 0x80, 7, STATIC_COUNT + 1 + age);
 }
 
-/// A size update that empties the peer's dynamic table.
+/// A table size update to 0, which empties the peer's dynamic table.
 pub const CLEAR_TABLE: u8 = 0x20;
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ fn request(number: usize, body: &str) -> EncodedRequest {
 
 // ---- an independent server: the crate h2 -----------------------------------------------------------------------------
 
-/// Answer each request with its path and body. Hold answers back until `group` requests are open, and then answer the
-/// latest first, so that streams end out of order.
+/// Respond to each request with its repeated path and the length of its body. Wait until `group` requests are open, and
+/// then respond to the latest first, so that streams end out of order.
 async fn serve(io: DuplexStream, builder: Builder, group: usize, size: usize) {
     let mut connection = builder.handshake::<_, Bytes>(io).await.unwrap();
     let mut waiting = Vec::new();
@@ -135,7 +135,7 @@ fn limits_of_the_server_are_respected() {
 
 // ---- hand-made frames ------------------------------------------------------------------------------------------------
 
-/// A session whose server has sent its settings, with open streams 1, 3, 5, ...
+/// Return a session with open streams 1, 3, 5, ..., whose server has sent its settings.
 fn session(settings: &[(u16, u32)], streams: usize) -> Http2Session {
     let mut out = Vec::new();
     let mut session = Http2Session::new(Limits { window: 10_000, ..LIMITS }, &mut out);
@@ -266,11 +266,11 @@ fn violations_are_detected() {
         ([frame(HEADERS, 0, 1, OK), frame(PING, 0, 0, &[0; 8])].concat(), "interrupted"),
         (frame(CONTINUATION, END_HEADERS, 1, OK), "CONTINUATION without HEADERS"),
         (frame(PUSH_PROMISE, 0, 1, &[0; 5]), "push"),
-        (frame(SETTINGS, 0, 0, &[0, 4, 0xff, 0, 0, 0]), "not permitted"),
-        (frame(SETTINGS, 0, 0, &[0, 5, 0, 0, 0, 1]), "not permitted"),
-        (frame(SETTINGS, 0, 0, &[0]), "wrong length"),
-        (frame(WINDOW_UPDATE, 0, 0, &[0; 4]), "not permitted"),
-        (frame(RST_STREAM, 0, 1, &[0; 3]), "wrong length"),
+        (frame(SETTINGS, 0, 0, &[0, 4, 0xff, 0, 0, 0]), "invalid value"),
+        (frame(SETTINGS, 0, 0, &[0, 5, 0, 0, 0, 1]), "invalid value"),
+        (frame(SETTINGS, 0, 0, &[0]), "invalid length"),
+        (frame(WINDOW_UPDATE, 0, 0, &[0; 4]), "invalid value"),
+        (frame(RST_STREAM, 0, 1, &[0; 3]), "invalid length"),
         (frame(PING, 0, 0, &[0; 7]), "PING"),
         (frame(DATA, PADDED, 1, &[3, 0]), "padding"),
         (vec![0, 0x40, 1, 0, 0, 0, 0, 0, 1], "longer than SETTINGS_MAX_FRAME_SIZE"),

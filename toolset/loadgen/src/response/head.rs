@@ -1,4 +1,4 @@
-//! Parsing the head of a response: status line and headers.
+//! A parser for response heads: status line and headers.
 
 use std::mem::MaybeUninit;
 
@@ -22,7 +22,7 @@ pub enum Framing {
     UntilClose,  // until the peer closes the connection
 }
 
-/// The parts of a head that matter for framing.
+/// The fields of a head that matter for framing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     pub status: u16, // 100 to 999
@@ -111,8 +111,8 @@ pub fn ended_by_crlf(bytes: &[u8]) -> bool {
     memchr_iter(b'\n', bytes).all(|at| at > 0 && bytes[at - 1] == b'\r')
 }
 
-/// Parse a header section that ends with an empty line, and return the result of `read` for each header. Return `None`
-/// if the section is invalid.
+/// Parse a header section, including its empty line, and apply `read` to each header. Return the results, or nothing if
+/// the section is invalid.
 pub fn headers<T>(lines: &[u8], read: impl Fn(&str, &[u8]) -> T) -> Option<Vec<T>> {
     let mut parsed = [httparse::EMPTY_HEADER; HEADERS];
     match parse_headers(lines, &mut parsed) {

@@ -87,7 +87,7 @@ impl Template {
         }
     }
 
-    /// Append the template's text, with the values instead of the placeholders.
+    /// Append the template's text, with its placeholders replaced by values.
     pub fn write(&self, values: &[Value], out: &mut String) {
         use std::fmt::Write;
         for part in &self.0 {

@@ -11,17 +11,17 @@ const MAX_PIECES: usize = 5;
 /// Number of possible card numbers: the digit 4 is followed by 15 random digits.
 const CARD_DIGITS: u64 = 1_000_000_000_000_000;
 
-/// The kind of value that is drawn for a variable.
+/// The random value to draw for a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Customer, // id of a customer
     Card,     // number of a payment card, a string of 16 digits
     Item,     // id of an item, never repeated within an arrival
-    Quantity, // number of pieces
+    Quantity, // number of units of an item
 }
 
 impl Source {
-    /// Return the kind of the variable with this name, such as `item2`. Return `None` for a captured variable.
+    /// Return the source of the variable with this name, such as `item2`. Return `None` for a captured variable.
     pub fn from_name(name: &str) -> Option<Self> {
         let stem = name.trim_end_matches(|character: char| character.is_ascii_digit());
         match stem {

@@ -19,7 +19,8 @@ pub struct MessageText<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The bytes from which messages are cut. A number identifies each message: position, length and kind.
+/// A pool of random bytes from which messages are cut. A message is identified by a number, which encodes its position,
+/// length and kind.
 #[derive(Debug, Default)]
 pub struct MessagePool {
     text: Vec<u8>, // ASCII
@@ -27,14 +28,14 @@ pub struct MessagePool {
 }
 
 impl MessagePool {
-    /// Fill a pool.
+    /// Create a pool of random bytes.
     pub fn new(random: &mut Random) -> Self {
         let binary: Vec<u8> = (0..POOL_SIZE / 8).flat_map(|_| random.bits().to_ne_bytes()).collect();
         let text = binary.iter().map(|byte| b' ' + byte % 95).collect();
         Self { text, binary }
     }
 
-    /// Draw a message.
+    /// Draw a random message, and return its number.
     #[inline]
     pub fn draw(random: &mut Random) -> u32 {
         let start = random.below(POOL_SIZE - MAX_LENGTH) as u32;
@@ -52,7 +53,7 @@ impl MessagePool {
         MessageText { binary, bytes: &pool[start..start + length] }
     }
 
-    /// Append a message as a frame.
+    /// Append the frame of a message.
     #[inline]
     pub fn push(&self, message: u32, random: &mut Random, out: &mut Vec<u8>) {
         let MessageText { binary, bytes } = self.get(message);

@@ -8,8 +8,8 @@ use super::*;
 
 type Serve = fn(&mut tungstenite::WebSocket<UnixStream>, Message);
 
-/// Run `serve` as a server of the crate tungstenite in another thread, send `count` messages to it with two in flight,
-/// close the connection, and return the events.
+/// Run a tungstenite server in another thread, which calls `serve` for each message. Send `count` messages, with at
+/// most two in flight, close the connection, and return the events.
 fn exchange(count: usize, serve: Serve) -> Vec<MessageEvent> {
     let (mut client, server) = UnixStream::pair().unwrap();
     let thread = std::thread::spawn(move || {
@@ -89,7 +89,7 @@ fn wrong_echoes_are_detected() {
     }
 }
 
-/// A session after the upgrade.
+/// Return a session after the upgrade.
 fn opened() -> WebSocketSession {
     let mut out = Vec::new();
     let mut session = WebSocketSession::new("/", "", &mut Random::new(1), &mut out);

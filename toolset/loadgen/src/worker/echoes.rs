@@ -15,7 +15,7 @@ impl Worker {
             let Session::WebSocket(session) = &mut connection.session else { return false };
             let expected = connection.outstanding.front().map(|message| self.messages.get(message.place));
             let unasked = expected.is_none();
-            let was_closing = session.closing; // before an answer to the server's close frame
+            let was_closing = session.closing; // read here, because `advance` may reply to a close frame
             let Ok((used, event)) = session.advance(&data[at..], expected, &mut self.batch) else {
                 return self.abandon(i, time, Fault::Framing);
             };
@@ -49,7 +49,7 @@ impl Worker {
         self.check_replies(i, time)
     }
 
-    /// Send messages of a closed loop until the connection has no room.
+    /// In a closed loop, send messages until the connection has no room.
     #[inline]
     pub(super) fn fill_messages(&mut self, i: u32, time: u64) {
         let depth = self.context.plan.arguments.depth;
@@ -71,7 +71,7 @@ impl Worker {
         self.write_batch(i);
     }
 
-    /// Close all WebSocket connections normally, after the last echo.
+    /// Send close frames on all WebSocket connections, after the last echo.
     pub(super) fn close_sessions(&mut self) {
         for i in 0..self.connections.len() as u32 {
             if let Session::WebSocket(session) = &mut self.connections[i as usize].session {

@@ -244,7 +244,7 @@ impl Worker {
 
     /// Close a connection and schedule its reopening at `retry`.
     ///
-    /// The oldest outstanding request counts as the fault `first`, all later requests as `rest`.
+    /// The oldest outstanding request fails with `first`, later ones with `rest`.
     pub(super) fn lose_connection(&mut self, i: u32, retry: u64, first: Fault, rest: Fault) {
         if self.connections[i as usize].state == ConnectionState::Opening {
             return self.connect_failed(i, now());

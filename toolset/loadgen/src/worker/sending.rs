@@ -33,7 +33,7 @@ impl Worker {
         self.tally.backlog_peak = self.tally.backlog_peak.max(self.backlog.len() as u64);
     }
 
-    /// Send requests from the backlog while connections are free. The latest connection became free at `free_since`.
+    /// Send requests from the backlog while connections are free. `free_since` is when the latest of them became free.
     #[inline]
     pub(super) fn dispatch(&mut self, free_since: u64) {
         while !self.backlog.is_empty() {
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// Add a connection with room for a request to the free connections of an open loop.
+    /// Add a connection to an open loop's free connections, if it has room for a request.
     fn offer(&mut self, i: u32) {
         let connection = &mut self.connections[i as usize];
         if !connection.in_free_list && connection.has_room(self.context.plan.arguments.depth) {

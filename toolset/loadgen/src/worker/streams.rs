@@ -1,4 +1,4 @@
-//! Requests and responses on the streams of HTTP/2 connections.
+//! Requests and responses on HTTP/2 streams.
 
 use super::{DueRequest, Worker};
 use crate::connection::{ConnectionState, NOT_SAMPLED, PendingRequest, Session};
@@ -7,11 +7,11 @@ use crate::response::{CapturedResponse, Response};
 use crate::tally::Fault;
 use crate::websocket::WebSocketSession;
 
-/// Maximum number of replies to control frames that a server has not read.
+/// Maximum number of replies to control frames that may wait for the server to read them.
 const REPLY_LIMIT: u32 = 10_000;
 
 impl Worker {
-    /// Start HTTP/2 or WebSocket on a new connection. Requests follow after the server's response.
+    /// Start HTTP/2 or WebSocket on a new connection. Requests follow once the server has responded.
     pub(super) fn open_session(&mut self, i: u32, time: u64) {
         let connection = &mut self.connections[i as usize];
         connection.state = ConnectionState::Opening;
@@ -49,8 +49,8 @@ impl Worker {
         self.check_replies(i, time)
     }
 
-    /// Close a connection whose server does not read the replies that it causes. Otherwise send them, except in a
-    /// closed loop, which sends them together with the next requests. Return false if the connection was lost.
+    /// Send the pending replies to control frames; a closed loop sends them together with its next requests. Close the
+    /// connection if the server does not read the replies. Return false if the connection was lost.
     pub(super) fn check_replies(&mut self, i: u32, time: u64) -> bool {
         let connection = &mut self.connections[i as usize];
         let all_written = connection.all_written();
@@ -70,7 +70,7 @@ impl Worker {
         self.connections[i as usize].state != ConnectionState::Down
     }
 
-    /// Close a connection. Return false, as the connection is lost.
+    /// Close a connection, and return false to signal its loss.
     pub(super) fn abandon(&mut self, i: u32, time: u64, fault: Fault) -> bool {
         self.batch.clear();
         self.lose_connection(i, time, fault, Fault::Dropped);
@@ -121,7 +121,7 @@ impl Worker {
         }
     }
 
-    /// Send requests of a closed loop until the connection has no room, first those that must be repeated.
+    /// In a closed loop, send requests until the connection has no room. Repeated requests go first.
     #[inline]
     pub(super) fn fill_streams(&mut self, i: u32, time: u64) {
         let plan = &self.context.plan;

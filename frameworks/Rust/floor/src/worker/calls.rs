@@ -1,4 +1,4 @@
-//! The calls to the upstream that a fan-out request makes.
+//! Calls to the upstream for `/fan-out` requests.
 
 use std::cmp::Reverse;
 use std::time::Instant;
@@ -27,12 +27,12 @@ impl Worker {
             self.jobs[job].waiting -= 1;
         }
         if self.jobs[job].waiting == 0 {
-            // The caller is still iterating over clients' requests, so a timer finishes the job later.
+            // The caller is still handling this client's requests, so leave it to a timer to finish the job.
             self.timers.push(Reverse((Instant::now(), job)));
         }
     }
 
-    /// Sends a request on a free or new connection. Returns false if this fails.
+    /// Sends a request on an idle or a new connection. Returns false if this fails.
     fn call(&mut self, job: usize) -> bool {
         let Some(target) = &self.shared.upstream else { return false };
         let index = match self.idle_calls.pop() {
@@ -85,7 +85,7 @@ impl Worker {
             self.idle_calls.retain(|idle| *idle != index);
             self.calls.remove(index);
         }
-        let Some(job) = job else { return }; // a free connection was closed
+        let Some(job) = job else { return }; // an idle connection was closed
         match answer {
             Ok(answer) => self.jobs[job].sum += answer.value,
             Err(error) => {

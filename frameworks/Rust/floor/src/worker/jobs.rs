@@ -34,10 +34,10 @@ pub struct Job {
     /// Number of outstanding results.
     pub(super) waiting: usize,
     pub(super) failed: bool,
-    /// Total number of rows.
+    /// Number of rows that the response must contain.
     wanted: usize,
     worlds: Vec<World>,
-    /// Pairs of an id and the end of the message in `text`.
+    /// Each fortune's id, and the end of its message in `text`.
     fortunes: Vec<(i32, usize)>,
     text: Vec<u8>,
     pub(super) sum: i64,
@@ -180,7 +180,7 @@ impl Worker {
         }
     }
 
-    /// Handles a message from PostgreSQL. It belongs to the oldest outstanding statement.
+    /// Handles a message from PostgreSQL, which belongs to the oldest outstanding statement.
     fn answered(&mut self, kind: u8, body: &[u8]) {
         let Some(&index) = self.database.waiting.front() else { return };
         let job = &mut self.jobs[index];
@@ -281,7 +281,7 @@ impl Job {
     }
 }
 
-/// Parses a DataRow, or returns None if it does not match the statement.
+/// Adds a DataRow to its job. Returns None if the row does not match the job's statement.
 fn row(job: &mut Job, body: &[u8], cache: &[std::sync::atomic::AtomicI32]) -> Option<()> {
     let (first, second) = postgres::columns(body)?;
     let id = postgres::integer(first)?;

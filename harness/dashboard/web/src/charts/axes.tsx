@@ -21,7 +21,7 @@ interface Props {
   yLabel: string;
 }
 
-/** The axes of a chart. X ticks whose text would touch the previous tick's text are omitted. */
+/** A chart's axes. X ticks are omitted if their labels would overlap. */
 export function Axes({ box, xTicks, yTicks, xLabel, yLabel }: Props) {
   return (
     <g class="axes" aria-hidden="true">
@@ -57,12 +57,12 @@ export function Axes({ box, xTicks, yTicks, xLabel, yLabel }: Props) {
   );
 }
 
-/** Remove zeros after the decimal point: ``10.0 ms`` becomes ``10 ms``, because ticks are round numbers. */
+/** Remove trailing zeros after the decimal point, which ticks do not need: ``10.0 ms`` becomes ``10 ms``. */
 export function trimZeros(text: string): string {
   return text.replace(/(\d)\.(\d*?)0+(?!\d)/, (_, whole: string, rest: string) => (rest ? `${whole}.${rest}` : whole));
 }
 
-/** Remove ticks whose text would touch the text of the tick on their left. */
+/** Remove each tick whose label would be closer than `gap` pixels to the label on its left. */
 export function removeOverlappingTicks(ticks: Tick[], gap = 12): Tick[] {
   const visible: Tick[] = [];
   for (const tick of [...ticks].sort((a, b) => a.at - b.at)) {

@@ -1,5 +1,4 @@
-// A crosshair that shows the values of all series at the nearest point. It follows the pointer, touch and the arrow
-// keys.
+// A crosshair that shows the values of all series at the nearest point. It follows the mouse, touches and arrow keys.
 import { useState } from "preact/hooks";
 
 /** A series' value at a crosshair position. */
@@ -13,7 +12,7 @@ export interface Reading {
 /** A position at which the crosshair can stop. */
 export interface Stop {
   x: number; // pixels
-  y?: number; // pixels; set if the position is a point, not a vertical line
+  y?: number; // pixels; undefined if the position is a vertical line instead of a point
   title: string; // value on the axis
   readings: Reading[];
 }
@@ -78,7 +77,7 @@ export function Crosshair({ title, width, height, stops }: Props) {
   );
 }
 
-const MAX_PANEL_WIDTH = 280; // maximum width of the readings, in pixels
+const MAX_PANEL_WIDTH = 280; // maximum width of the panel with the values, in pixels
 
 function Readings({ stop, width, chosen }: { stop: Stop; width: number; chosen: string | null }) {
   const right = stop.x + 14 + MAX_PANEL_WIDTH <= width || stop.x < width / 2;
@@ -108,7 +107,7 @@ function describe(stop: Stop): string {
   return `${stop.title}: ${stop.readings.map((reading) => `${reading.name} ${reading.text}`).join("; ")}`;
 }
 
-/** Return the index of the position nearest to the pointer. If positions are vertical lines, compare only x. */
+/** Return the index of the stop nearest to the pointer. For stops that are vertical lines, only x counts. */
 export function nearestStop(stops: readonly Stop[], pointer: { x: number; y: number }): number {
   let best = 0;
   let smallest = Number.POSITIVE_INFINITY;

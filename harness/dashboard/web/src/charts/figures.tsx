@@ -1,4 +1,4 @@
-// A chart's values as a table.
+// A collapsible table of a chart's values.
 import type { Cells } from "../export";
 
 export function ValuesTable({ title, cells }: { title: string; cells: Cells }) {

@@ -11,7 +11,7 @@ export interface Effect {
   name: string;
   detail: string;
   ratio: Ratio;
-  tone?: "better" | "worse" | "tie"; // verdict of harness/stats; default: derived from the interval
+  tone?: "better" | "worse" | "tie"; // verdict from harness/stats; by default, the interval determines it
 }
 
 interface Props {
@@ -107,7 +107,7 @@ interface SidesProps extends Pick<Props, "left" | "right"> {
   width: number;
 }
 
-/** The labels of the two sides: next to the line at 1 if they fit, otherwise shortened and at the chart's edges. */
+/** Labels for ratios below and above 1, beside the line at 1. If they do not fit, they move to the edges, shortened. */
 function Sides({ box, unity, left, right, width }: SidesProps) {
   const y = box.top - 16;
   const fits = unity - 8 - textWidth(`← ${left}`) > 0 && unity + 8 + textWidth(`${right} →`) < width;
@@ -129,7 +129,7 @@ function effectClass({ ratio, tone }: Effect): string {
   return isNumber(ratio.low) && isNumber(ratio.high) && (ratio.low > 1 || ratio.high < 1) ? "certain" : "";
 }
 
-/** Return round ratios within the range, including 1. Their spacing is narrower near 1. */
+/** Return round tick values between `low` and `high`, including 1. The narrower the range, the finer the steps. */
 function ticks(low: number, high: number): number[] {
   const widest = Math.max(high, 1 / low);
   const steps =

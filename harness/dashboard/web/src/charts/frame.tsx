@@ -1,4 +1,4 @@
-// The frame around every chart. It provides title, responsive size, crosshair, export, and an accessible value table.
+// The frame around every chart: title, responsive size, crosshair, export menu and an accessible table of the values.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Cells } from "../export";
@@ -8,7 +8,7 @@ import { ValuesTable } from "./figures";
 
 export interface ChartDrawing {
   svg: ComponentChildren;
-  stops?: Stop[]; // positions of the crosshair, from left to right
+  stops?: Stop[]; // crosshair positions, from left to right
 }
 
 interface Props {
@@ -16,7 +16,7 @@ interface Props {
   heading?: "h2" | "h3";
   note?: ComponentChildren;
   height: number;
-  cells: Cells; // the values shown
+  cells: Cells; // the chart's values, for the table and for export
   legend?: ComponentChildren;
   children: (width: number) => ChartDrawing;
 }
@@ -52,7 +52,7 @@ export function Chart({ title, heading: Heading = "h2", note, height, cells, leg
               height={height}
               viewBox={`0 0 ${width} ${height}`}
               role="img"
-              aria-label={`${title}. The table below contains its values.`}
+              aria-label={`${title}. The table below lists the values.`}
             >
               {drawing.svg}
             </svg>

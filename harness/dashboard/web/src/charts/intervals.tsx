@@ -1,5 +1,5 @@
-// One row per implementation: a point with its interval on a common axis, for any metric. The scale is logarithmic if
-// the values span a wide range.
+// A chart with one row per implementation: its value as a point and its interval as a bar, on a common axis. The scale
+// is logarithmic if the values span a wide range.
 import type { ComponentChildren } from "preact";
 import { isNumber, span } from "../format";
 import { Axes } from "./axes";

@@ -1,4 +1,4 @@
-// Label placement without overlaps. Pure functions.
+// Pure functions that place labels without overlaps.
 
 export interface Placed {
   at: number; // preferred position
@@ -6,7 +6,7 @@ export interface Placed {
   index: number; // index of the label
 }
 
-/** Move labels as little as possible to keep them in order, within the range, and at least `gap` apart. */
+/** Place labels near their preferred positions, in the same order, within the range and at least `gap` apart. */
 export function spread(preferred: readonly number[], gap: number, range: [number, number]): Placed[] {
   const placed = preferred
     .map((at, index): Placed => ({ at, y: Math.min(range[1], Math.max(range[0], at)), index }))
@@ -25,14 +25,14 @@ export function spread(preferred: readonly number[], gap: number, range: [number
   return placed;
 }
 
-const CHARACTER = 7.3; // mean character width at font size 12, in pixels, for the widest common font
+const CHARACTER = 7.3; // mean character width in pixels at font size 12, in the widest common font
 
 /** Estimate the width of a text at font size 12, in pixels. */
 export function textWidth(text: string): number {
   return text.length * CHARACTER;
 }
 
-/** Shorten a name to a maximum width in pixels. */
+/** Truncate a name to a width of at most `pixels`. */
 export function shorten(name: string, pixels: number): string {
   const maxLength = Math.max(4, Math.floor(pixels / CHARACTER));
   return name.length > maxLength ? `${name.slice(0, maxLength - 1)}…` : name;
@@ -48,8 +48,8 @@ const LINE_HEIGHT = 15; // pixels
 const POINT_RADIUS = 5;
 
 /**
- * Return for each label whether it can be drawn without covering other labels or points. Preferred labels are placed
- * first, and are always drawn.
+ * Return which labels can be drawn without covering other labels or points. Preferred labels are placed first, and are
+ * always drawn.
  */
 export function placeLabels(
   boxes: readonly LabelBox[],

@@ -1,4 +1,4 @@
-// A line chart with intervals, shaded spans, names at the line ends, and a crosshair over all series.
+// A line chart with intervals, shaded ranges of x, names at the ends of the lines, and a crosshair over all series.
 import type { ComponentChildren } from "preact";
 import { line as linePath } from "d3-shape";
 import { isNumber } from "../format";
@@ -20,8 +20,8 @@ import {
 
 export type { Axis, Point, Series } from "./series";
 
-const MIN_WIDTH_FOR_NAMES = 720; // chart width in pixels from which names appear at the line ends
-const NAMES_WIDTH = 150; // width of these names, in pixels
+const MIN_WIDTH_FOR_NAMES = 720; // minimum chart width in pixels for names at the ends of the lines
+const NAMES_WIDTH = 150; // width in pixels reserved for these names
 const MAX_NAMED_LINES = 12;
 
 interface Props {
@@ -117,7 +117,7 @@ function SeriesLine({ series, x, y, marks }: { series: Series; x: Scale; y: Scal
   );
 }
 
-/** The names of the lines, each at the line's last point. Names that would overlap are moved apart. */
+/** The lines' names, each next to the line's last point. Names that would overlap are moved apart. */
 function EndNames({ series, x, y, box }: { series: Series[]; x: Scale; y: Scale; box: Box }) {
   const ends = series.flatMap((item) => {
     const last = item.points.filter(isDrawable).at(-1);

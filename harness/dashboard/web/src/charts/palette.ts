@@ -1,5 +1,5 @@
-// Colours, dashes and marks of lines. The colours follow Okabe and Ito's palette, which people with any type of colour
-// vision can distinguish.
+// Line colours, dash patterns and point markers. The colours are the Okabe-Ito palette, which remains distinguishable
+// with colour vision deficiencies.
 
 export const SERIES_COLORS = 8;
 const DASHES = ["", "7 3", "2 3", "10 3 2 3"];
@@ -22,7 +22,7 @@ export function seriesStyle(index: number): SeriesStyle {
   };
 }
 
-/** Return the SVG path of a mark around the origin. */
+/** Return the SVG path of a marker centred on the origin. */
 export function markPath(shape: MarkShape, radius = 3.5): string {
   const r = radius;
   switch (shape) {

@@ -1,16 +1,16 @@
-// Linear and logarithmic scales with their ticks. Pure functions.
+// Pure functions for linear and logarithmic scales and their ticks.
 import { scaleLinear, scaleLog } from "d3-scale";
 
 export type ScaleKind = "linear" | "log";
 
 export interface Scale {
   (value: number): number;
-  /** Return about `count` values for the ticks of an axis. */
+  /** Return about `count` tick values. */
   marks(count: number): number[];
 }
 
 interface ScaleOptions {
-  fromZero?: boolean; // whether a linear scale starts at zero, if the values allow it
+  fromZero?: boolean; // whether a linear scale includes zero
   unit?: number | undefined; // ticks are round multiples of this unit, for example of 1 MiB
 }
 
@@ -48,7 +48,7 @@ function extent(values: readonly number[]): [number, number] {
   return values.length > 0 ? [Math.min(...values), Math.max(...values)] : [1, 10];
 }
 
-/** Return whether the values span such a wide range that a linear axis would crowd most of them. */
+/** Return whether the largest value exceeds `span` times the smallest. A linear axis would crowd such values. */
 export function needsLogScale(values: readonly number[], span = 20): boolean {
   const positive = values.filter((value) => value > 0);
   return (
@@ -56,7 +56,7 @@ export function needsLogScale(values: readonly number[], span = 20): boolean {
   );
 }
 
-/** Return ticks at 1, 2 and 5 in each decade, or fewer ticks per decade over a wide range. */
+/** Return ticks at 1, 2 and 5 in each decade, or fewer ticks per decade if the range is wide. */
 function logMarks(low: number, high: number): number[] {
   const decades = Math.log10(high / low);
   const steps = decades > 4 ? [1] : decades > 1.5 ? [1, 3] : [1, 2, 5];

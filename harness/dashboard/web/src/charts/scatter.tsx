@@ -1,4 +1,4 @@
-// A scatter plot: one point per implementation with the intervals of both values, and names where they fit.
+// A scatter plot with one point per implementation, intervals for both values, and names where they fit.
 import { isNumber, span } from "../format";
 import { Axes } from "./axes";
 import { Chart } from "./frame";
@@ -32,8 +32,8 @@ interface Props {
 }
 
 const HEIGHT = 440;
-const LABEL_SHIFT = 8; // distance of a name from its point, in pixels
-const MAX_SPAN = 6; // values that span a wider range are on a logarithmic scale
+const LABEL_SHIFT = 8; // distance between a point and its name, in pixels
+const MAX_SPAN = 6; // ratio of the largest to the smallest value above which an axis is logarithmic
 
 export function ScatterChart({ title, note, points, x: xAxis, y: yAxis, columns }: Props) {
   if (points.length === 0) return <p class="empty">{title}: no data to draw.</p>;

@@ -1,4 +1,4 @@
-// The series of a line chart, with their table of values and crosshair positions. Pure functions.
+// Pure functions that compute a line chart's table of values and crosshair positions from its series.
 import type { Cells } from "../export";
 import { isNumber, span } from "../format";
 import type { Stop } from "./crosshair";
@@ -18,16 +18,16 @@ export interface Series {
   style: SeriesStyle;
   points: Point[];
   strong?: boolean;
-  isTimeSeries?: boolean; // if set and there are few points, no line connects them, as it would suggest values between
+  isTimeSeries?: boolean; // a time series with few points has no line, which would suggest values between them
 }
 
-const MIN_LINE_POINTS = 5; // a time series with fewer points is drawn without a line
+const MIN_LINE_POINTS = 5; // minimum number of points for a time series with a line
 
 export interface Axis {
   label: string;
   kind: "linear" | "log";
-  format: (value: number) => string; // full text
-  tick?: (value: number) => string; // text of an axis tick
+  format: (value: number) => string; // formats values in the crosshair
+  tick?: (value: number) => string; // formats tick labels; default: `format`
   ticks?: number[];
 }
 
@@ -45,7 +45,7 @@ export function isDrawable(point: Point): point is Point & { y: number } {
   return isNumber(point.x) && isNumber(point.y);
 }
 
-/** Return one table row per point, with columns for intervals if there are any. */
+/** Return one table row per point. If any point has an interval, the table has columns for its bounds. */
 export function seriesCells(series: readonly Series[], columns: readonly [string, string, string]): Cells {
   const withInterval = series.some((item) => item.points.some((point) => isNumber(point.low)));
   return {
@@ -59,7 +59,7 @@ export function seriesCells(series: readonly Series[], columns: readonly [string
   };
 }
 
-/** Return a crosshair position for each x value, with the series that have a point there, from top to bottom. */
+/** Return a crosshair stop for each x value. It lists the series with a point at this x, from top to bottom. */
 export function crosshairStops(series: readonly Series[], x: Scale, y: Scale, xAxis: Axis, yAxis: Axis): Stop[] {
   const byX = new Map<number, Stop>();
   for (const item of series)

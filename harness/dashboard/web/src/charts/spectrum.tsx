@@ -1,5 +1,5 @@
-// A latency spectrum for closed or open loops: percentiles on an axis that stretches the tail, one line per
-// implementation, with the range of its trials.
+// A latency spectrum: one line of percentiles per implementation, with the range over processes. The percentile axis
+// stretches the tail.
 import type { ComponentChildren } from "preact";
 import { seconds } from "../format";
 import { LineChart } from "./lines";
@@ -10,7 +10,7 @@ export interface Spectrum {
   style: SeriesStyle;
   strong?: boolean;
   percentiles: Readonly<Record<string, number>>; // "99.9" -> seconds
-  spread?: Readonly<Record<string, readonly unknown[]>>; // percentile -> lowest and highest trial's value, in seconds
+  spread?: Readonly<Record<string, readonly unknown[]>>; // percentile -> minimum and maximum over processes, in seconds
 }
 
 interface Props {

@@ -1,4 +1,4 @@
-// The page with background information about a run: machine, grade, versions, exact command, settings and builds.
+// The view "Machine and method": a run's machine, tool versions, exact command, settings, builds and log.
 import type { Machine, MachineLink, RoleMachine, RunDocument } from "../documents";
 import { bytes, isNumber, dateTime, percent, seconds, shell } from "../format";
 import { usePage } from "../hooks";
@@ -97,7 +97,7 @@ function MachineFacts({ machine }: { machine: Machine }) {
   );
 }
 
-/** A distributed run's machines by role, and the quality of the links between them. */
+/** A distributed run's machines with their roles, and the round-trip time and throughput of the links between them. */
 function RoleMachines({ machines, links }: { machines: RoleMachine[]; links: MachineLink[] }) {
   return (
     <section aria-labelledby="machines">

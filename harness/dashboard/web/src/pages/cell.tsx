@@ -1,4 +1,4 @@
-// The page about one implementation and test type: trials, validity checks, time series, verification, build and logs.
+// The page of one implementation and test type: trials, validity checks, time series, verification, build and logs.
 import { useEffect } from "preact/hooks";
 import type { CellDocument, RunDocument } from "../documents";
 import { isNumber, micros, rate, seconds } from "../format";
@@ -12,7 +12,7 @@ import { TimeSeries } from "../parts/time-series";
 import { SourceLink } from "../parts/source-link";
 import { Tabs } from "../parts/tabs";
 
-/** Return a fact, or an empty text if it is missing. */
+/** Return a metadata value as an element, or an empty string if it is missing. */
 function factOrEmpty(fact: string) {
   return fact && fact !== "None" ? <bdi>{fact}</bdi> : "";
 }
@@ -25,10 +25,10 @@ export function CellPage({ doc, version }: { doc: RunDocument; version: number }
   const loaded = useDocument(`cell ${route.run} ${route.implementation} ${test}#${version}`, () =>
     source.cell(route.run, route.implementation, test),
   );
-  useEffect(() => scrollTo(0, 0), [route.implementation]); // do not keep the table's scroll position
+  useEffect(() => scrollTo(0, 0), [route.implementation]); // the table may have been scrolled down
   const row = ranking.test_types[test]?.headline.rows.find((item) => item.implementation === route.implementation);
   const declared = info?.test_types.length ? info.test_types : [test];
-  // The implementation may declare test types that this run does not include.
+  // Skip declared test types that this run does not include.
   const tests = declared.filter((kind) => kind === test || kind in doc.run.loads || kind in ranking.test_types);
   return (
     <article class="cell">

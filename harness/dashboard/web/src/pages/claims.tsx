@@ -1,4 +1,4 @@
-// The page about claims from talks: a filterable table of verdicts, then the details of each talk's claims.
+// The page with verdicts on claims from talks: a filterable table, then the details of the claims by talk.
 import { useEffect, useMemo } from "preact/hooks";
 import type { ClaimVerdict } from "../documents";
 import {
@@ -91,7 +91,7 @@ function ClaimFilter({ verdicts }: { verdicts: readonly ClaimVerdict[] }) {
   );
 }
 
-/** A table of all claims, which is also the page's index. Each row shows the statement that decided the verdict. */
+/** A table of claims with links to their details. Each row shows the statement that decided the verdict. */
 function VerdictTable({ verdicts }: { verdicts: readonly ClaimVerdict[] }) {
   const { route } = usePage();
   const rows = verdicts.map((verdict) => {

@@ -1,4 +1,4 @@
-// The page on which users select two runs and see their comparison, which harness/stats computes.
+// The page for selecting and comparing two runs. harness/stats computes the comparison.
 import type { ComparisonDocument, RunDocument, RunSummary } from "../documents";
 import { dateTime } from "../format";
 import { useDocument, usePage } from "../hooks";

@@ -76,8 +76,8 @@ interface Pair {
 }
 
 /**
- * Return the implementations that both runs include, worst change first. Each is compared at the load in the first
- * run's main table.
+ * Return the implementations in both runs, worst change first. Each is compared at its load in the first run's main
+ * table.
  */
 function pairRows(
   first: Table,
@@ -167,7 +167,7 @@ function ratioCell(effect: Effect | undefined) {
   };
 }
 
-/** The load of a row, shown only if the two runs' loads differ. The ratio refers to the first run's load. */
+/** A row's load, shown only if the other run's row has a different load. The ratio refers to the first run's load. */
 function DifferentLoad({ row, other }: { row: Row; other: Row }) {
   if (!row.load || !other.load || label(row.load) === label(other.load)) return null;
   return <span class="quiet"> {label(row.load)}</span>;

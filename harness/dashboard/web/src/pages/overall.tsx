@@ -1,4 +1,4 @@
-// The overall view: scores over the selected test types, and each test type's ratios or values with heat colours.
+// The overall view: scores over the selected test types, and a heat map of each test type's ratios or values.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, RunDocument } from "../documents";
 import { scoreBars, scoreCells } from "../export-data";
@@ -116,7 +116,7 @@ export function Overall({ doc, infos, group, view, version }: Props) {
   );
 }
 
-/** Return the header of the score column. */
+/** Return the header of the score column, for example `× throughput of es4x`. */
 function scoreHeader(spec: MetricSpec, reference: string | null): string {
   if (reference === null) return `${spec.name} score`;
   return spec.lowerIsBetter ? `× less ${spec.name} than ${reference}` : `× ${spec.name} of ${reference}`;
@@ -167,8 +167,8 @@ function Explanation({ list, all, doc: { ranking }, scale }: ExplanationProps) {
       </span>{" "}
       The score is the geometric mean of the ratios in the selected tests. If one is missing, there is no score.{" "}
       {intervals
-        ? `Small print shows 95 % intervals. Ranks are possible ranks${tied ? "; shaded neighbours are tied" : ""}.`
-        : "These are point estimates; only throughput and CPU per request have intervals and possible ranks."}{" "}
+        ? `Small print shows 95 % intervals. A rank of 2–4 means that the true rank may be 2nd, 3rd or 4th.${tied ? " Shaded neighbours are tied." : ""}`
+        : "These are point estimates. Only throughput and CPU per request have intervals and ranges of possible ranks."}{" "}
       Scoring version {ranking.scoring_version}.
     </p>
   );

@@ -1,4 +1,4 @@
-// The results of a run: tabs for test types and views, as selected by the route.
+// A run's results: tabs for the test types and their views, and the selected view.
 import { useMemo } from "preact/hooks";
 import type { RunDocument } from "../documents";
 import { usePage, useOptionalDocument } from "../hooks";
@@ -16,7 +16,7 @@ import { OrderRanking } from "../views/orders";
 import { SelectedRows } from "../views/selected-rows";
 import { isScore, mayHaveLatency, orderResults, scoredGroup, tabLabel, testTabs, viewTabs } from "./view-tabs";
 
-const ENVIRONMENT_SENTENCE = 2; // index of the summary's sentence about the machine, which repeats the heading
+const ENVIRONMENT_SENTENCE = 2; // index of the summary sentence that names the machine, which the heading shows already
 
 interface Props {
   doc: RunDocument;
@@ -110,9 +110,7 @@ export function Results({ doc, version }: Props) {
             />
           ) : (
             <Waiting
-              loaded={
-                details.state === "ready" ? { state: "failed", message: "there is no table for this load" } : details
-              }
+              loaded={details.state === "ready" ? { state: "failed", message: "this load was not measured" } : details}
               subject={`load ${route.load}`}
             />
           )}

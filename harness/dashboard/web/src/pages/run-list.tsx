@@ -1,4 +1,4 @@
-// The list of runs, newest first, with unreadable folders and a button to import TechEmpower results files.
+// The list of runs, newest first. It also shows unreadable folders, and imports TechEmpower results files.
 import { useEffect, useState } from "preact/hooks";
 import type { RunList, RunSummary } from "../documents";
 import { dateTime } from "../format";
@@ -110,7 +110,7 @@ export function RunsPage({ onFile }: { onFile: (file: File) => Promise<void> }) 
   );
 }
 
-/** Return whether all runs are published, and no folder is in preparation or unreadable. */
+/** Return whether the user has no runs: only published runs exist, and no folder is unreadable or in preparation. */
 function onlyPublished({ runs, preparing, broken }: RunList): boolean {
   return preparing.length + broken.length === 0 && runs.every((run) => run.published);
 }

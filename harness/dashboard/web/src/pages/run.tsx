@@ -1,4 +1,4 @@
-// The page about a run: live progress while the run is in progress, and the results or a cell.
+// A run's page: the live progress until the run ends, and the results or a cell.
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { RunDocument } from "../documents";
 import { dateTime } from "../format";

@@ -1,4 +1,4 @@
-// The view of a test type: the toolbar, and the table or charts.
+// The results of a test type: a toolbar above the table or charts.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo, RunDocument, Table, TestDocument } from "../documents";
 import { rankingBars, rankingCells } from "../export-data";
@@ -107,7 +107,7 @@ function Ranked({ list, all, commonFlags: flagsOfAll, columns, doc: { ranking },
     () => table.load === null && new Set(table.rows.flatMap((row) => (row.load ? [label(row.load)] : []))).size > 1,
     [table],
   );
-  // Memoize the element so that an unchanged table is not rendered again.
+  // Memoize the element, so that the table is rendered again only when it changes.
   const ranked = useMemo(
     () => (
       <RankingTable
@@ -164,10 +164,7 @@ function Legend({ list, all, confidence, columns }: LegendProps) {
         !intervals &&
         ambiguousRanks &&
         "Each implementation was measured in one process, so there are no intervals, and any rank is possible. "}
-      {ranked &&
-        intervals &&
-        ambiguousRanks &&
-        "Ranks are possible ranks: 2–4 means that the true rank may be 2nd, 3rd or 4th. "}
+      {ranked && intervals && ambiguousRanks && "A rank of 2–4 means that the true rank may be 2nd, 3rd or 4th. "}
       {ranked && tied && (
         <>
           <span class="swatch" aria-hidden="true" /> Shaded neighbours are tied; their difference may be due to chance.

@@ -1,4 +1,4 @@
-// The tabs of a run: its test types, and the views that have content.
+// Selects a run's tabs: its test types, and the views that have content.
 import type { ScenarioResults, RunDocument, Table } from "../documents";
 import { axis, position, testName } from "../load";
 import type { View } from "../route";
@@ -40,7 +40,7 @@ export function testTabs({ ranking }: RunDocument): string[] {
   return [...scores, ...(tests.some(wasMeasured) ? tests : [])];
 }
 
-/** Return the views of a test type that have content. */
+/** Return the views that have content for a test type. */
 export function viewTabs(
   doc: RunDocument,
   test: string,
@@ -75,12 +75,12 @@ export function viewTabs(
   return views.filter((view) => view !== false);
 }
 
-/** Return the order service's results (without throughput, because its arrival rates are given), or null. */
+/** Return the results of the order service, which has its own views, or null for any other test type. */
 export function orderResults({ ranking }: RunDocument, test: string): ScenarioResults | null {
   return test === ORDER ? (ranking.orders ?? null) : null;
 }
 
-/** Return whether the latencies of a test type are meaningful. Latencies of pipelined requests are not. */
+/** Return whether a test type may have meaningful latencies. Pipelined requests have none. */
 export function mayHaveLatency(doc: RunDocument, test: string): boolean {
   const loads = doc.run.loads[test] ?? [];
   return loads.length === 0 || loads.some((load) => load.depth === 1);

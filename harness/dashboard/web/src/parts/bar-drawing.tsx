@@ -1,10 +1,10 @@
-// A drawing of a table's bars, to be exported.
+// An SVG bar chart of a table, drawn only for export.
 
 export interface BarRow {
   rank: string;
   name: string;
-  text: string; // value with interval, or the reason why there is no value
-  length: number | null; // length of the bar, 0 to 1
+  text: string; // value with interval, or why there is no value
+  length: number | null; // share of the maximum bar length, 0 to 1
   low: number | null;
   high: number | null;
 }

@@ -1,5 +1,5 @@
-// A bar whose length is the value's share of the best value, with the interval as a whisker. For every metric, a longer
-// bar is better.
+// A bar that shows a value as a share of the best value, with a whisker for the interval. For every metric, longer is
+// better.
 import { isNumber } from "../format";
 import type { MetricSpec } from "../metrics";
 import type { Figure } from "../table";
@@ -29,4 +29,4 @@ export function Bar({ figure, spec, best, pinned }: Props) {
   );
 }
 
-const SCALE = 0.96; // length of the best value's bar as a share of the width, to leave room for its interval
+const SCALE = 0.96; // the best value's bar takes this share of the width, which leaves room for the whisker

@@ -1,4 +1,4 @@
-// Selection of the baseline, to which all ratios on the page refer. Users select it in the toolbar or click a row.
+// Controls that select the baseline, to which all ratios refer: a menu in the toolbar, and clicks on rows.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo } from "../documents";
 import { usePage } from "../hooks";

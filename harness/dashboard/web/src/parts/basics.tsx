@@ -1,4 +1,4 @@
-// Small components used on many pages: loading and errors, status, flags, facts.
+// Small shared components: loading and error states, run status, flags, tooltips and lists of facts.
 import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";
 import type { ReadProblem } from "../documents";
@@ -26,7 +26,7 @@ export function Status({ status }: { status: string }) {
   return <span class={`status ${STATUSES.includes(status) ? status : ""}`}>{status}</span>;
 }
 
-/** A flag of a value. Its explanation appears on hover and focus. */
+/** A flag that marks a value as doubtful. The explanation appears on hover and focus. */
 export function Flag({ flag, tone = severity(flag) }: { flag: string; tone?: Severity }) {
   return (
     <Tip label={flag} class={`flag ${tone}`} tip={flagMeaning(flag)}>
@@ -37,7 +37,7 @@ export function Flag({ flag, tone = severity(flag) }: { flag: string; tone?: Sev
 
 const SYMBOLS: Record<Severity, string> = { fail: "✕", warn: "!", info: "i" };
 
-/** An icon for all flags of a row, with the symbol of the most severe flag. The tooltip explains each flag. */
+/** A single icon for all of a row's flags, with the symbol of the most severe flag. The tooltip explains each flag. */
 export function RowFlags({ flags }: { flags: readonly string[] }) {
   const worst = SEVERITIES.find((tone) => flags.some((flag) => severity(flag) === tone));
   if (!worst) return null;
@@ -89,7 +89,7 @@ export function Tip({ label, class: classes, tip, children }: TipProps) {
   );
 }
 
-/** Flags that all rows of a run or table share. They are shown once instead of in each row. */
+/** The flags that all rows of a run or table have in common, shown once instead of in each row. */
 export function CommonFlags({ flags, scope }: { flags: readonly string[]; scope: "run" | "table" }) {
   return flags.length === 0 ? null : (
     <p class="common-flags">
@@ -101,7 +101,7 @@ export function CommonFlags({ flags, scope }: { flags: readonly string[]; scope:
   );
 }
 
-/** The problems with a run's files. A long list is collapsed. */
+/** Problems with reading a run's files. More than three are collapsed. */
 export function Problems({ problems }: { problems: ReadProblem[] }) {
   if (problems.length === 0) return null;
   return (
@@ -122,7 +122,7 @@ export function Problems({ problems }: { problems: ReadProblem[] }) {
   );
 }
 
-/** Terms with their values in two columns. */
+/** A two-column list of terms and values. Terms without a value are omitted. */
 export function Facts({ facts }: { facts: [string, ComponentChildren][] }) {
   return (
     <dl class="facts">

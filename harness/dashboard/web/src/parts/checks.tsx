@@ -1,4 +1,4 @@
-// The validity checks of a cell's trials, and the findings of verification.
+// A cell's validity checks, and the checks that its responses failed during verification.
 import type { Trial, VerificationRecord } from "../documents";
 import { count, isNumber, significant } from "../format";
 import { label, trialName } from "../load";

@@ -1,4 +1,4 @@
-// The details of a claim: the conditions of the measurement, and each statement with the measured interval.
+// The details of a claim: the quotation, the conditions of the measurement, and a verdict on each statement.
 import type { ComponentChildren } from "preact";
 import type { ClaimVerdict, StatementVerdict } from "../documents";
 import { claimedValue, intervalPositions, measuredValue, type Verdict, VERDICT_MEANINGS } from "../claim-verdicts";
@@ -37,12 +37,14 @@ export function ClaimDetails({ verdict }: { verdict: ClaimVerdict }) {
         header={1}
         cards
       />
-      <p class="quiet">The drawings show 1 (tick), the claimed range (band) and the interval (bar).</p>
+      <p class="quiet">
+        In the drawings, the band is the claimed range, the bar is the measured interval, and the tick is a ratio of 1.
+      </p>
     </details>
   );
 }
 
-/** Return the cells of a statement's row. */
+/** Return the table cells for a statement. */
 function statementCells(statement: StatementVerdict): ComponentChildren[] {
   return [
     <VerdictLabel key="verdict" verdict={statement.verdict} />,
@@ -60,7 +62,7 @@ function statementCells(statement: StatementVerdict): ComponentChildren[] {
       </div>
       <div class="quiet">
         {statement.reason}
-        {statement.takes && `; to decide it: ${statement.takes}`}
+        {statement.takes && `; needed for a decision: ${statement.takes}`}
       </div>
       {statement.theory && <div class="quiet">{statement.theory}</div>}
     </>,
@@ -82,8 +84,8 @@ const WIDTH = 160;
 const HEIGHT = 18;
 
 /**
- * The interval and the claimed range on a logarithmic line with a tick at 1. The text beside the drawing repeats the
- * values.
+ * A logarithmic line with the measured interval, the claimed range and a tick at 1. Screen readers skip it, because the
+ * adjacent text contains the values.
  */
 function IntervalDrawing({ statement }: { statement: StatementVerdict }) {
   const positions = intervalPositions(statement);
@@ -107,7 +109,7 @@ function IntervalDrawing({ statement }: { statement: StatementVerdict }) {
   );
 }
 
-/** A verdict. Its text carries the meaning; the colour only supports it. */
+/** A coloured verdict. The text alone conveys the meaning. */
 export function VerdictLabel({ verdict }: { verdict: Verdict }) {
   return (
     <span class={`verdict ${verdict.replaceAll(" ", "-")}`} title={VERDICT_MEANINGS[verdict]}>

@@ -1,4 +1,4 @@
-// The columns of a ranking: the selected metric with bar, share and ratio, then the other measured metrics.
+// Selects a ranking's columns: the selected metric with bar, share and ratio, then the other measured metrics.
 import { availableMetrics, type MetricSpec, SPECS } from "../metrics";
 import type { Metric, Sort } from "../route";
 import type { RankedRow } from "../table";
@@ -22,7 +22,7 @@ export interface Columns {
   all: Column[];
 }
 
-/** Return the columns with content. */
+/** Return the columns that have content. */
 export function rankingColumns(
   list: readonly RankedRow[],
   metric: Metric,
@@ -42,13 +42,13 @@ export function rankingColumns(
     ranked && {
       sort: "rank",
       label: "Rank",
-      title: spec.processes ? "Possible ranks (95 %)" : "Ranks of the medians, without a test of the differences",
+      title: spec.processes ? "Possible ranks (95 %)" : "Order of the medians; differences may be due to chance",
       class: "c-rank",
     },
     { sort: "name", label: "Implementation", title: "Implementation", class: "c-name" },
     {
       sort: spec.id,
-      label: share && spec.lowerIsBetter ? `${spec.column} (longer bar: less)` : spec.column,
+      label: share && spec.lowerIsBetter ? `${spec.column} (longer bar is better)` : spec.column,
       title: spec.title,
       class: "c-rate",
     },

@@ -1,4 +1,4 @@
-// A menu that exports the shown data, as values or as a drawing.
+// A menu that exports the displayed data as CSV, JSON, SVG or PNG.
 import { render } from "preact";
 import { type Cells, saveCsv, saveJson, savePng, saveSvg } from "../export";
 import { BarDrawing, type BarRow } from "./bar-drawing";
@@ -9,7 +9,7 @@ type Save = (svg: SVGSVGElement, name: string) => unknown;
 interface Props {
   title: string;
   cells: () => Cells;
-  draw: (save: Save) => void; // passes the drawing to `save`
+  draw: (save: Save) => void; // creates the drawing and passes it to `save`
 }
 
 export function ExportMenu({ title, cells, draw }: Props) {

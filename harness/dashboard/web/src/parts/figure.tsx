@@ -1,4 +1,4 @@
-// A value with its interval in small print below.
+// A value with its interval below it in small print.
 import { factor, span, times } from "../format";
 import type { Ratio } from "../documents";
 
@@ -7,7 +7,7 @@ interface FigureProps {
   low?: number | null | undefined;
   high?: number | null | undefined;
   show: (value: number | null | undefined) => string;
-  bound?: (value: number) => string; // shorter format of the interval's bounds
+  bound?: (value: number) => string; // formats the interval's bounds; default: `show`
   strong?: boolean;
 }
 

@@ -1,4 +1,4 @@
-// Selection between ratios to the baseline and absolute values in the overall table.
+// A menu that switches the overall table between ratios to the baseline and absolute values.
 import { usePage } from "../hooks";
 import type { MetricSpec } from "../metrics";
 

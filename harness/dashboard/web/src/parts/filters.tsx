@@ -1,4 +1,4 @@
-// A panel to select facets, presets and variants. It is rendered only while it is open.
+// A panel that filters implementations by facet values, presets and best variants. It is rendered only while open.
 import { useMemo } from "preact/hooks";
 import type { ImplementationInfo } from "../documents";
 import { type FacetValue, facets, foldCase, type Preset, presets } from "../filter";
@@ -96,7 +96,7 @@ interface ChoiceProps {
   onChoose: (keys: string[]) => void;
 }
 
-/** One facet. An empty selection means that all values are shown. */
+/** Checkboxes for the values of a facet. If none is checked, implementations with any value are shown. */
 function FacetSelect({ facet, values, onChoose }: ChoiceProps) {
   const { route } = usePage();
   const selected = new Set(route.facets[facet].map(foldCase));

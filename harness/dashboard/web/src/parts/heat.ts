@@ -1,10 +1,10 @@
 // Heat colours on logarithmic scales. A colour shows the same quantity as the number in its cell.
 
 export const STEPS = 8;
-const LOWEST = 0.08; // shares up to this one have the coldest colour
-const NEUTRAL = 4; // step of a ratio of 1
-const MIN_RANGE = 2; // the scale for ratios covers at least 1/2 to 2
-const MAX_RANGE = 10; // and at most 1/10 to 10
+const LOWEST = 0.08; // shares of the best up to this value have the coldest colour
+const NEUTRAL = 4; // colour step for a ratio of 1
+const MIN_RANGE = 2; // a scale covers at least 1/2 to 2
+const MAX_RANGE = 10; // a scale covers at most 1/10 to 10
 
 /** Return the colour step of a share, from 0 for the best to STEPS - 1 for the worst. */
 export function heat(share: number | null | undefined): number {
@@ -13,13 +13,13 @@ export function heat(share: number | null | undefined): number {
   return Math.min(STEPS - 1, Math.floor(cold * STEPS + 1e-9));
 }
 
-/** The ratios with the warmest and the coldest colour; a ratio of 1 is neutral. */
+/** The ratios that have the warmest and the coldest colour. A ratio of 1 has the neutral colour. */
 export interface RatioScale {
   warmest: number;
   coldest: number;
 }
 
-/** Return the scale for ratios. Its range is limited, so outliers do not stretch it. */
+/** Return a scale that covers these ratios. Its range is limited, so that outliers do not stretch it. */
 export function ratioScale(ratios: readonly number[]): RatioScale {
   const range = (value: number): number => Math.min(MAX_RANGE, Math.max(MIN_RANGE, value));
   return {
@@ -28,7 +28,7 @@ export function ratioScale(ratios: readonly number[]): RatioScale {
   };
 }
 
-/** Return the colour step of a ratio: 0 is the warmest, NEUTRAL means about 1, and STEPS - 1 is the coldest. */
+/** Return the colour step of a ratio, from 0 (warmest) through NEUTRAL (a ratio near 1) to STEPS - 1 (coldest). */
 export function ratioHeat(ratio: number, { warmest, coldest }: RatioScale): number {
   if (ratio >= 0.995 && ratio < 1.005) return NEUTRAL;
   if (ratio > 1) return NEUTRAL - Math.min(NEUTRAL, Math.ceil((NEUTRAL * Math.log(ratio)) / Math.log(warmest)));

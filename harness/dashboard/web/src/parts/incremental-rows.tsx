@@ -1,17 +1,17 @@
-// Renders long tables incrementally. More rows appear as the user scrolls. When printing, all rows are rendered.
+// Renders long tables incrementally. Scrolling adds rows, and printing renders all of them.
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { usePrinting } from "../printing";
 
-const ROW_HEIGHT = 48; // pixels; slightly less than a row's real height, so the first rows always fill the window
-const CHUNK = 40; // number of rows added when the end comes into view
+const ROW_HEIGHT = 48; // pixels; less than the real height of any row, so that the first rows always fill the window
+const CHUNK = 40; // number of rows added when the user reaches the end
 
-/** Return the number of rows that fill the window. */
+/** Return how many rows fill the window. */
 const windowRows = (): number => Math.max(12, Math.ceil(innerHeight / ROW_HEIGHT));
 
 /**
- * Return the number of rows to draw, and an element to place after the last row, which triggers the next rows. When the
- * subject changes, start again with as many rows as fill the window.
+ * Return the number of rows to draw, and an element to place after the last row. When this element comes into view,
+ * more rows are drawn. When `subject` changes, start again with as many rows as fill the window.
  */
 export function useIncrementalRows(subject: string, length: number): [number, VNode | null] {
   const [state, setState] = useState({ subject: "", limit: 0 });

@@ -1,13 +1,13 @@
-// Language colours, the dot before an implementation's name, and the facts below the name. The text also names the
-// language, so no information depends on colour.
+// An implementation's language, as a coloured dot before its name and as text below it. No information depends on the
+// colour alone.
 import type { ImplementationInfo } from "../documents";
 import { foldCase, NO_FACT } from "../filter";
 
-/** The ten most frequent languages of TechEmpower's implementations. All others share a colour. */
+/** The ten most frequent languages among TechEmpower's implementations. All other languages share a colour. */
 export const LANGUAGES = ["Java", "PHP", "Python", "JavaScript", "C#", "Go", "Rust", "Kotlin", "Ruby", "C++"] as const;
 const ALIASES: Record<string, string> = { typescript: "javascript" };
 
-/** Return the CSS class for the colour and shape of a language's dot, which are the same in every run. */
+/** Return the CSS class for a language's dot. A language has the same colour and shape in every run. */
 export function languageClass(info: ImplementationInfo | null): string {
   const key = foldCase(info?.language ?? "");
   const index = LANGUAGES.findIndex((language) => foldCase(language) === (ALIASES[key] ?? key));
@@ -37,7 +37,7 @@ export function LanguageLegend({ infos }: { infos: readonly ImplementationInfo[]
   );
 }
 
-/** An implementation's language and platform. A fact that repeats the name or the other fact is omitted. */
+/** An implementation's language and platform. Values that repeat its name or each other are omitted. */
 export function LanguageFacts({ info, name }: { info: ImplementationInfo | null; name: string }) {
   const facts = [info?.language, info?.platform].filter(
     (fact, at, all) =>

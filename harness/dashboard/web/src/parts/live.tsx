@@ -64,7 +64,7 @@ function ActivityLine({ live, connected, ended }: { live: LiveDocument; connecte
   );
 }
 
-/** Return the elapsed share of the expected measuring time, which begins with the first process. */
+/** Return the elapsed share of the expected measuring time, which excludes preparation such as builds. */
 export function elapsedShare(progress: RunProgress | null): number | null {
   if (!progress || progress.remaining === null) return null;
   const measuring = Math.max(0, progress.elapsed - progress.preparation);
@@ -73,9 +73,9 @@ export function elapsedShare(progress: RunProgress | null): number | null {
 }
 
 function TimeBar({ progress }: { progress: RunProgress | null }) {
-  // Before the first process, the duration of builds is unknown.
+  // How long builds take is unknown, so the bar is indeterminate until the first process starts.
   if (progress?.status === "running" && progress.process === 0)
-    return <progress aria-label={`${progress.stage}: duration unknown`} />;
+    return <progress aria-label={`${progress.stage}: time left unknown`} />;
   const share = elapsedShare(progress);
   if (share === null) return null;
   return <progress max={1} value={share} aria-label={`${percent(share)} of the expected time`} />;

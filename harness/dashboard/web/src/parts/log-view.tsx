@@ -1,4 +1,4 @@
-// A log, fetched when it is opened and shown as plain text.
+// A collapsible log in plain text. It is fetched when the user opens it.
 import type { TargetedEvent } from "preact";
 import { useState } from "preact/hooks";
 import type { LogDocument } from "../documents";

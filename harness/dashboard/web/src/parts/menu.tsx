@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { placeInside } from "./placement";
 
 /** A button that opens a panel below it. Escape, or a click elsewhere, closes the panel. */
@@ -15,7 +15,7 @@ export function Menu({ label, badge, children }: { label: string; badge?: number
     addEventListener("resize", place);
     return () => removeEventListener("resize", place);
   }, [open]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!open) return;
     const closeOutside = (event: Event): void => {
       if (!(event.target instanceof Node && frame.current?.contains(event.target))) setOpen(false);

@@ -1,4 +1,4 @@
-// The overall table: scores with intervals, and each test type's ratio or value with a heat colour.
+// The overall table: scores with intervals, and a heat map of each test type's ratios or values.
 import { factor, isNumber, percent, ranks, span, times } from "../format";
 import { href, usePage } from "../hooks";
 import { testName } from "../load";
@@ -17,12 +17,12 @@ import { SelectRow } from "./selection";
 interface Props {
   list: ScoreRow[];
   tests: string[];
-  counting: readonly string[]; // test types that count in the score
+  counting: readonly string[]; // test types that count towards the score
   scoreHeader: string; // header of the score column
-  commonFlags: readonly string[]; // shown above the table
+  commonFlags: readonly string[]; // flags shown above the table instead of in its rows
   reference: string | null;
   spec: MetricSpec;
-  scale: RatioScale | null; // null if cells show values, or shares of the best value
+  scale: RatioScale | null; // colour scale for ratios; null if colours show shares of the best value
   caption: string;
 }
 
@@ -91,7 +91,7 @@ export function OverallTable({ list, tests, counting, scoreHeader, caption, comm
 interface RowProps {
   row: ScoreRow;
   tests: string[];
-  counting: readonly string[]; // test types that count in the score
+  counting: readonly string[]; // test types that count towards the score
   best: number | null;
   tie: Tie;
   flags: string[];

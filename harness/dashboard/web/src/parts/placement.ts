@@ -1,9 +1,9 @@
 // Places panels, menus and tooltips inside the viewport.
 
 const EDGE = 8; // minimum distance from the viewport's edges, in pixels
-const MIN_HEIGHT = 240; // pixels; if there is less room below the element's top, the element moves up
+const MIN_HEIGHT = 240; // pixels; an element with less room below its top edge moves up
 
-/** Limit a visible element to the viewport's height, and move it until it lies inside the viewport. */
+/** Limit a visible element to the viewport's height, and move it into the viewport. */
 export function placeInside(element: HTMLElement | null): void {
   if (!element) return;
   element.style.translate = "none";
@@ -15,7 +15,7 @@ export function placeInside(element: HTMLElement | null): void {
   element.style.translate = `${x}px ${y}px`;
 }
 
-/** Return the distance by which a range must move to lie between the edges. If it is too long, show its start. */
+/** Return how far a range must move to fit between 0 and `size`. If it is too long, its start stays visible. */
 function shift(start: number, end: number, size: number): number {
   return Math.max(Math.min(0, size - EDGE - end), EDGE - start);
 }

@@ -1,7 +1,7 @@
 // A scrollable table of values. Each row has a header cell, and numbers are right-aligned.
 import type { ComponentChildren } from "preact";
 
-type Head = string | { number: string; class?: string }; // class of the whole column
+type Head = string | { number: string; class?: string }; // `class` applies to the whole column
 interface Cell {
   show: ComponentChildren;
   class?: string;
@@ -16,11 +16,11 @@ interface Props {
   label: string; // accessible name
   heads: readonly Head[];
   rows: readonly Row[];
-  header?: number; // index of the column that heads each row
-  cards?: boolean; // whether narrow pages show each row as a card, with the heads as labels
+  header?: number; // index of the column with the row headers
+  cards?: boolean; // whether narrow pages show each row as a card, labelled with the column headers
 }
 
-/** Return the header of a column of numbers. */
+/** Return the header for a column of numbers, which is right-aligned. */
 export function number(text: string): Head {
   return { number: text };
 }

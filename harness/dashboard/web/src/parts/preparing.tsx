@@ -1,4 +1,4 @@
-// Runs that are being prepared: in the list of runs, and on the page of a run that cannot be shown yet.
+// Runs that are still being prepared, as shown in the list of runs and on the run's own page.
 import { useEffect, useState } from "preact/hooks";
 import type { PreparingRun } from "../documents";
 import { duration } from "../format";
@@ -7,7 +7,7 @@ import { Status, Waiting } from "./basics";
 
 const POLL_SECONDS = 2; // poll interval
 
-/** Runs that have not started to measure: they install tools, build, or were killed while doing so. */
+/** A list of runs that are installing tools or building, or were killed while doing so. */
 export function Preparing({ runs }: { runs: readonly PreparingRun[] }) {
   return (
     <ul class="runs" aria-label="Runs in preparation">
@@ -26,7 +26,7 @@ export function Preparing({ runs }: { runs: readonly PreparingRun[] }) {
   );
 }
 
-/** A run that cannot be shown: it is being prepared, or an error occurred. Calls `onRetry` repeatedly if preparing. */
+/** A placeholder for a run that is being prepared or failed to load. Calls `onRetry` repeatedly during preparation. */
 export function Unavailable({ id, loaded, onRetry }: { id: string; loaded: Loaded<unknown>; onRetry: () => void }) {
   const { source } = usePage();
   const [version, setVersion] = useState(0);
@@ -34,7 +34,7 @@ export function Unavailable({ id, loaded, onRetry }: { id: string; loaded: Loade
   const list = useOptionalDocument(`runs#${version}`, failed && !source.offline ? () => source.runs() : null);
   const runs = list.state === "ready" ? (list.value?.preparing ?? []).filter((run) => run.run_id === id) : [];
   const preparing = runs.length > 0;
-  // The run may have started to measure between the requests for its document and for the list.
+  // The run may have started to measure after the request for its document failed. If so, request the document again.
   const outdated = failed && !source.offline && list.state === "ready" && !preparing;
   useEffect(() => {
     if (outdated) onRetry();

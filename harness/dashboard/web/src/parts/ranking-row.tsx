@@ -1,4 +1,4 @@
-// A row of the ranking.
+// A row of the ranking table.
 import { bytes, count, percent, ranks, seconds } from "../format";
 import { href, usePage } from "../hooks";
 import { name as loadName } from "../load";

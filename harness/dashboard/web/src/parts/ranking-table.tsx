@@ -8,14 +8,14 @@ import { useIncrementalRows } from "./incremental-rows";
 import { RankingRow } from "./ranking-row";
 
 interface Props {
-  subject: string; // identifies the list; a new subject starts at the top
+  subject: string; // identifies the list; when it changes, drawing starts again with the first rows
   list: RankedRow[];
   all: RankedRow[];
   columns: Columns;
   caption: string;
   testType: string;
   loadsDiffer: boolean;
-  commonFlags: string[]; // shown above the table
+  commonFlags: string[]; // flags shown above the table instead of in its rows
   baseline: string | null;
 }
 
@@ -35,7 +35,7 @@ export function RankingTable({ subject, list, all, columns, caption, ...more }: 
         <Head columns={columns} />
         <tbody role="rowgroup">
           {list.slice(0, limit).map((entry, index) => (
-            // The key is the position, because updating rows after filtering is cheaper than creating new ones.
+            // Use the index as the key: after filtering, updating existing rows is cheaper than creating new ones.
             <RankingRow
               key={index}
               entry={entry}

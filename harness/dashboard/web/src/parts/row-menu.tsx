@@ -1,11 +1,11 @@
-// A row's menu. It is rendered on top of the page, because the table would clip it.
+// A row's menu. It is rendered outside the table, which would clip it.
 import type { RefObject } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { usePage } from "../hooks";
 import { placeInside } from "./placement";
 
 interface MenuPosition {
-  name: string; // implementation for which the menu was opened; the row may later show another one
+  name: string; // implementation whose menu was opened; filtering may give the row to a different one
   top: number; // pixels
   right: number;
 }
@@ -54,7 +54,7 @@ interface ActionsProps {
   name: string;
   baseline: boolean;
   position: MenuPosition;
-  button: RefObject<HTMLButtonElement | null>; // a click on the button also closes the menu
+  button: RefObject<HTMLButtonElement | null>; // the button that opened the menu, which closes it too
   onClose: () => void;
 }
 
@@ -62,7 +62,7 @@ function Actions({ name, baseline, position, button, onClose }: ActionsProps) {
   const { route, go } = usePage();
   const frame = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => placeInside(frame.current), []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     frame.current?.querySelector<HTMLElement>("button")?.focus({ preventScroll: true });
     const closeOutside = (event: Event): void => {
       const at = event.target;

@@ -1,4 +1,4 @@
-// Selection of the test types in the overall score. The selection is part of the URL, so a link shows the same score.
+// A menu that selects the test types for the overall score. The URL contains the selection, so links keep it.
 import { usePage } from "../hooks";
 import { testName } from "../load";
 import { Menu } from "./menu";

@@ -1,4 +1,4 @@
-// A text field that filters the rows of a table while the user types.
+// A text field that filters a table while the user types.
 interface Props {
   value: string;
   placeholder: string; // "Filter: " followed by an example

@@ -1,4 +1,4 @@
-// Selection of rows to compare with each other: a checkbox in each row, and a bar with a link to the comparison.
+// Controls that select rows for comparison: a checkbox in each row, and a bar with a link to the comparison.
 import { usePage } from "../hooks";
 
 export function SelectRow({ name }: { name: string }) {

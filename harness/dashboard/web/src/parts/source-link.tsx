@@ -1,4 +1,4 @@
-// An implementation's folder, shown as a link if the repository has a web address.
+// The name of an implementation's folder, with a link to its source code if the repository has a web address.
 import type { ImplementationInfo, RunDocument } from "../documents";
 
 export function SourceLink({ doc, info }: { doc: RunDocument; info: ImplementationInfo }) {
@@ -17,7 +17,7 @@ export function SourceLink({ doc, info }: { doc: RunDocument; info: Implementati
   );
 }
 
-/** Return the URL of a folder at a revision, or null if the base or the folder is not safe to link. */
+/** Return the URL of a folder at a revision, or null if `base` or `folder` is missing or unsafe in a link. */
 export function folderAddress(base: string | null, revision: string | null, folder: string): string | null {
   if (!base || !/^https?:\/\//.test(base) || !/^[\w.+#-]+(\/[\w.+# -]+)*$/.test(folder) || folder.includes(".."))
     return null;

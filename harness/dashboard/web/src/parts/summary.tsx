@@ -1,4 +1,4 @@
-// The result of a run or comparison in sentences, which come from harness/report. The command line prints them too.
+// A summary of a run or comparison. harness/report writes the sentences, which the command line also prints.
 
 export function Summary({ parts }: { parts: readonly string[] | undefined }) {
   const [lead, ...rest] = parts ?? [];

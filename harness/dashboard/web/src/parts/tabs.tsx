@@ -24,7 +24,7 @@ export function Tabs({
 }) {
   const row = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    // On narrow pages the row scrolls. scrollIntoView would also scroll the page.
+    // Scroll the row to the selected tab. scrollIntoView would also scroll the page.
     const [frame, tab] = [row.current, row.current?.querySelector<HTMLElement>("[aria-selected=true]")];
     if (frame && tab) frame.scrollLeft = tab.offsetLeft - frame.offsetLeft - (frame.clientWidth - tab.offsetWidth) / 2;
   }, [chosen]);

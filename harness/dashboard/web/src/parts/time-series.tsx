@@ -1,4 +1,4 @@
-// A second-by-second chart of a cell's trials, with the warm-up if a process is selected.
+// A second-by-second chart of a cell's trials. If a process is selected, the chart includes its warm-up.
 import { LineChart } from "../charts/lines";
 import { seriesStyle } from "../charts/palette";
 import type { Trial } from "../documents";
@@ -6,14 +6,14 @@ import { count, isNumber, rate, seconds, significant, tick } from "../format";
 import { usePage } from "../hooks";
 import { trialName } from "../load";
 
-const SHORTEST_WINDOW = 0.25; // seconds; the rate in a shorter window would be too inaccurate to show
+const SHORTEST_WINDOW = 0.25; // seconds; rates in shorter windows are too inaccurate to show
 
 export function TimeSeries({ trials: recorded, all }: { trials: Trial[]; all: Trial[] }) {
   const { route, go } = usePage();
   const trials = recorded.filter((trial) => trial.purpose !== "witness");
   const selected = route.process === null ? trials : trials.filter((trial) => trial.process === route.process);
   const drawn = selected.slice(0, 16);
-  // A process's warm-up is recorded in the first trial after it, which may have a different load than the drawn trials.
+  // The first trial after a warm-up records it. That trial may have a different load than the selected trials.
   const [first] = drawn;
   const warmUp = drawn.every((trial) => trial.process === first?.process)
     ? (first?.warm_up ?? all.find((trial) => trial.process === first?.process && trial.warm_up)?.warm_up)
@@ -80,7 +80,7 @@ export function TimeSeries({ trials: recorded, all }: { trials: Trial[]; all: Tr
   );
 }
 
-/** Return the responses per second of a window, or null if the window is too short. The last window may be short. */
+/** Return a window's responses per second, or null if it is too short, as the last window may be. */
 function perSecond(responses: number | null, duration: number): number | null {
   return isNumber(responses) && duration > SHORTEST_WINDOW ? responses / duration : null;
 }

@@ -12,9 +12,9 @@ import { SearchField } from "./search-field";
 
 interface Props {
   loads: readonly Load[];
-  headline: string; // text for the headline load
+  headline: string; // label of the headline load in the menu of loads
   infos: readonly ImplementationInfo[];
-  metrics: MetricSpec[]; // selectable metrics
+  metrics: MetricSpec[]; // metrics that the user can select
   columns: Columns | null; // for sorting on narrow pages, which have no column headers
   usualBaseline: string | null;
   children?: ComponentChildren;

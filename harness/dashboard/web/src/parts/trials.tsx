@@ -1,4 +1,4 @@
-// The trials of a cell with their values and load commands.
+// A table of a cell's trials, and the load generator's commands.
 import type { Trial } from "../documents";
 import { bytes, count, isNumber, micros, percent, rate, seconds, shell } from "../format";
 import { describeWitness, trialName } from "../load";
@@ -52,7 +52,7 @@ export function Trials({ trials }: { trials: Trial[] }) {
   );
 }
 
-/** Return the flags of a trial's validity checks, and a flag if its warm-up was incomplete. */
+/** Return the flags of a trial's validity checks, and "warm-up unsettled" if the warm-up reached its time limit. */
 export function trialFlags({ validity, steady }: Trial): string[] {
   const flags = validity.flatMap(({ flag }) => flag || []);
   return steady === false ? [...flags, "warm-up unsettled"] : flags;
@@ -73,7 +73,7 @@ function errorKinds({ errors }: Trial): string {
     .join(", ");
 }
 
-/** The load generator's command for each trial, to be run in the repository's root folder. */
+/** The load generator's command for each trial. Users can repeat it from the repository's root folder. */
 function Commands({ trials }: { trials: Trial[] }) {
   const withCommand = trials.filter((trial) => trial.command.length > 0);
   if (withCommand.length === 0) return null;

@@ -4,17 +4,17 @@ import type { LiveDocument } from "../documents";
 import { usePage } from "../hooks";
 
 const POLL_SECONDS = 1; // poll interval
-const REFRESH_SECONDS = 6; // minimum time between two reloads of the ranking
+const REFRESH_SECONDS = 6; // minimum time between reloads of the ranking
 
 export interface LiveState {
   connected: boolean;
-  document: LiveDocument | null; // null before the first response, and if the run has already ended
+  document: LiveDocument | null; // null before the first response, and if the run had ended before polling began
   version: number; // incremented when the ranking should be reloaded
 }
 
 const INITIAL_STATE: LiveState = { connected: false, document: null, version: 0 };
 
-/** Poll a run until it ends. When `attempt` changes, ask the server again whether the run exists. */
+/** Poll a run until it ends. When `attempt` changes, start again, because the run may have appeared since. */
 export function useLive(run: string, attempt: number): LiveState {
   const { source } = usePage();
   const [state, setState] = useState<LiveState>(INITIAL_STATE);
@@ -48,7 +48,7 @@ export function useLive(run: string, attempt: number): LiveState {
       (doc) => {
         if (current && doc.run.status === "running") void poll();
       },
-      () => undefined, // the page shows the error
+      () => undefined, // the run's page loads the same document and shows the error
     );
     return () => {
       current = false;

@@ -1,10 +1,10 @@
-// Shows how thoroughly implementations were verified: how many checks passed before the load, and how many responses
-// were checked under load.
+// Shows how thoroughly implementations were verified: the number of checks before the load, and the number of responses
+// checked under load.
 import type { Row } from "../documents";
 import { count } from "../format";
 import { Tip } from "./basics";
 
-/** Return the amount of verification as text, or an empty string if the rows were not verified. */
+/** Return the numbers of checks and of responses under load as text, or an empty string if both are zero. */
 export function verifiedText(rows: readonly Pick<Row, "checks" | "responses_checked">[]): string {
   const checks = rows.map((row) => row.checks).filter((number) => number > 0);
   const responses = rows.reduce((sum, row) => sum + row.responses_checked, 0);
@@ -18,7 +18,7 @@ export function verifiedText(rows: readonly Pick<Row, "checks" | "responses_chec
   return parts.filter(Boolean).join(", ");
 }
 
-/** A check mark with a tooltip that shows how much was verified. */
+/** A check mark whose tooltip says how many checks passed and how many responses were checked. */
 export function VerifiedMark({ row }: { row: Row }) {
   const text = verifiedText([row]);
   if (!text || row.reason) return null;
@@ -29,7 +29,7 @@ export function VerifiedMark({ row }: { row: Row }) {
   );
 }
 
-/** A sentence that says how thoroughly the implementations were verified, over all test types of the rows. */
+/** A line that says how thoroughly the implementations were verified. Counts are summed over test types. */
 export function VerifiedLine({ rows }: { rows: readonly Row[] }) {
   const sums = new Map<string, Pick<Row, "checks" | "responses_checked">>();
   for (const row of rows) {

@@ -1,5 +1,5 @@
-// Converts a results.json of TechEmpower's toolset. The file has a single trial per cell, so there are no
-// intervals, and implementations are ranked by point estimates.
+// Converts a results.json file of TechEmpower's toolset. The file has a single trial per cell, so the ranking uses
+// point estimates without intervals.
 import type {
   CellLatency,
   ClosedLoop,
@@ -18,12 +18,12 @@ import { duration as seconds, number, numbers, type Raw, record, strings, text }
 
 const SINGLE_MEASUREMENT = "single measurement";
 
-/** Convert a results file. Throw an Error that names the missing part if it is not a results file. */
+/** Convert the parsed JSON of a results file. Throw an Error if it has no rawData. */
 export function convert(raw: unknown, id: string): Embedded {
   const file = record(raw);
   const data = record(file.rawData);
   if (Object.keys(data).length === 0)
-    throw new Error("This is not a results.json of TechEmpower's toolset, because it has no rawData.");
+    throw new Error("This is not a results.json file of TechEmpower's toolset, because it has no rawData.");
   const testTypes = Object.keys(data).filter((key) => !["slocCounts", "commitCounts"].includes(key));
   const duration = number(file.duration) ?? 15;
   const names = new Set<string>(strings(file.frameworks));
@@ -66,7 +66,7 @@ export function convert(raw: unknown, id: string): Embedded {
     orders: null,
     noise_floor: null,
     notes: [
-      "A results file of TechEmpower's toolset has one measurement per cell and no intervals, so it does not show which differences are real. Ratios and scores are relative to the best of each test.",
+      "A results file of TechEmpower's toolset has one measurement per cell and no intervals, so differences may be due to chance. Ratios and scores are relative to the best of each test.",
     ],
   };
   return {
@@ -123,7 +123,7 @@ export function convert(raw: unknown, id: string): Embedded {
 
 interface Cells {
   test: string;
-  byName: Map<string, (Cell | null)[]>; // one item per load
+  byName: Map<string, (Cell | null)[]>; // implementation -> one cell per load
 }
 
 interface Cell {
@@ -168,8 +168,8 @@ function measure(test: string, data: Raw, loads: ClosedLoop[], duration: number,
 }
 
 /**
- * Return wrk's mean, standard deviation and maximum, the only latencies in the file. Pipelined tests are omitted,
- * because their latencies are meaningless.
+ * Return the mean, standard deviation and maximum latency that wrk printed. The file has no percentiles. Pipelined
+ * tests are omitted, because their latencies are meaningless.
  */
 function latencies({ test, byName }: Cells): LatencyDocument {
   const cells = [...byName].flatMap(([implementation, all]) =>
@@ -289,7 +289,7 @@ function testLoadList(test: string, file: Raw, data: Raw): ClosedLoop[] {
         : test === "plaintext"
           ? at("pipelineConcurrencyLevels").map((count) => load(count, null, 16))
           : sweeps.map((count) => load(count));
-  // A file may declare fewer loads than it has trials. Use numbers for the undeclared loads.
+  // If the file has more trials than declared loads, use a trial's position as its number of connections.
   for (let index = sweep.length; index < trialCount; index++) sweep.push(load(index + 1));
   return sweep;
 }

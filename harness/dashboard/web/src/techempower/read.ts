@@ -1,4 +1,4 @@
-// Readers for values in an untrusted file. A value of the wrong type counts as missing.
+// Functions that read values from an untrusted file. Values of the wrong type count as missing.
 
 export type Raw = Record<string, unknown>;
 
@@ -28,7 +28,7 @@ export function numbers(value: unknown): number[] {
 
 const UNITS: Record<string, number> = { us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600 };
 
-/** Parse wrk's durations, such as ``841.23us`` or ``1.02s``, as seconds. */
+/** Convert one of wrk's durations, such as ``841.23us`` or ``1.02s``, to seconds. */
 export function duration(value: unknown): number | null {
   const match = /^\s*(\d+(?:\.\d+)?)\s*(us|µs|ms|s|m|h)\s*$/.exec(text(value));
   const unit = match?.[2] ? UNITS[match[2]] : undefined;

@@ -1,16 +1,16 @@
-// Pure functions that summarise a TechEmpower file. They name the leader, say how large the lead is, and note that the
-// uncertainty is unknown. The wording follows harness/report/summary.py.
+// Pure functions that summarize a TechEmpower file: the leader, the size of the lead, and a note that the uncertainty
+// is unknown. The wording follows harness/report/summary.py.
 import type { ImplementationInfo, Ranking } from "../documents";
 import { count, percent, times } from "../format";
 import { testName } from "../load";
 import { scorable, scoreRows } from "../scores";
 
 const OVERALL = "overall";
-const UNCERTAINTY =
-  "Each cell was measured once, so there are no intervals, and the file does not show which differences are real.";
-const ADVICE = "To find out, measure several times on the same machine, for example with ./tfb run --profile standard.";
+const UNCERTAINTY = "Each cell was measured once, so there are no intervals, and differences may be due to chance.";
+const ADVICE =
+  "To get intervals, measure several times on the same machine, for example with ./tfb run --profile standard.";
 
-/** Return the summary's sentences by test type and metric. The only metric in a TechEmpower file is throughput. */
+/** Return summary sentences by test type and metric. Throughput is the only metric in a TechEmpower file. */
 export function summarize(
   ranking: Ranking,
   infos: readonly ImplementationInfo[],

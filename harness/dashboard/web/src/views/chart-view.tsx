@@ -1,4 +1,4 @@
-// A test type's charts for the filtered implementations. Line charts show only the first few.
+// A test type's charts for the implementations that match the filter. Line charts show the first eight and pinned ones.
 import type { RunDocument, TestDocument } from "../documents";
 import { usePage } from "../hooks";
 import type { View } from "../route";
@@ -13,7 +13,7 @@ const MAX_LINES = 8;
 
 interface Props {
   view: View;
-  list: RankedRow[]; // filtered
+  list: RankedRow[]; // rows that match the filter
   doc: RunDocument;
   test: string;
   details: TestDocument | null;

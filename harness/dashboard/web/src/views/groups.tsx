@@ -1,4 +1,4 @@
-// A summary by language, platform or another fact: each group's implementations on one axis, with best and median.
+// A summary by language, platform or another facet: the implementations of each group, with their best and median.
 import type { ImplementationInfo } from "../documents";
 import { StripChart } from "../charts/strips";
 import { facetValues, foldCase } from "../filter";
@@ -11,7 +11,7 @@ import { FACETS } from "../route";
 export interface Member {
   name: string;
   info: ImplementationInfo | null;
-  value: number; // value of the metric or score
+  value: number; // metric value or score
   share: number; // share of the best
 }
 
@@ -50,7 +50,7 @@ export function Groups({ members, lowerIsBetter, metric, subject, format, tickUn
       </div>
       <StripChart
         title={`${subject}: ${metric} by ${name}`}
-        note={`Each tick is an implementation, the highlighted tick is the best of its ${name}, and the dot is the median. ${lowerIsBetter ? "Lower is better." : "Higher is better."} Groups contain different sets of implementations.`}
+        note={`Each tick is an implementation, the highlighted tick is the best in its group, and the dot is the group's median. ${lowerIsBetter ? "Lower is better." : "Higher is better."} Groups contain different sets of implementations.`}
         strips={groups.map((group) => ({
           name: group.name,
           members: group.members.map((member) => ({ name: member.name, value: member.value })),
@@ -85,7 +85,7 @@ interface Group {
   median: number;
 }
 
-/** Group members by a fact, with the best member's group first. A member with several tags is in several groups. */
+/** Group members by a facet, with the best member's group first. A member with several tags is in several groups. */
 export function grouped(members: readonly Member[], facet: (typeof FACETS)[number], lowerIsBetter: boolean): Group[] {
   const byKey = new Map<string, Group>();
   const direction = lowerIsBetter ? 1 : -1;

@@ -1,4 +1,4 @@
-// Latency at given rates: a ranking by capacity at the latency goal, p99 over the load, and values at each rate.
+// Open-loop latency: a ranking by capacity at the latency goal, a chart of p99 over the rate, and values at each rate.
 import type { GoalRow, LatencyTable, RatePoint } from "../documents";
 import { IntervalChart } from "../charts/intervals";
 import { LineChart } from "../charts/lines";
@@ -29,7 +29,7 @@ export function LatencyAtRates({ table, drawn: drawnRows, list, styleFor, pinned
       </p>
       <IntervalChart
         title={`${where}: capacity with ${goal}`}
-        note="The highest rate that met the goal. Bar: 95 % interval over processes. Higher is better."
+        note="Highest rate that met the goal. Bars are 95 % intervals over processes. Higher is better."
         rows={drawn.flatMap((row) =>
           row.capacity && row.ranked
             ? [
@@ -49,7 +49,7 @@ export function LatencyAtRates({ table, drawn: drawnRows, list, styleFor, pinned
       />
       <LineChart
         title={`${where}: 99th percentile over load`}
-        note="Only loads that passed their validity checks. Beyond a line's last point, the rate was not achieved or the load generator was late."
+        note="Only rates that passed the validity checks are shown. A line ends where the server did not achieve the next rate or the load generator was late."
         series={drawn.map((row) => ({
           name: row.implementation,
           style: styleFor(row.implementation),

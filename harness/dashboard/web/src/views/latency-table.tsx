@@ -1,11 +1,11 @@
-// The latencies of all implementations. Columns without values are omitted.
+// A table of all implementations' latencies. Columns without values are omitted.
 import type { CellLatency } from "../documents";
 import { isNumber, seconds } from "../format";
 import { heat } from "../parts/heat";
 import { number, PlainTable } from "../parts/plain-table";
 import type { RankedRow } from "../table";
 
-/** The latency of one implementation. */
+/** A row of the ranking with its latency at the row's load. */
 export interface LatencyEntry {
   row: RankedRow;
   cell: CellLatency;

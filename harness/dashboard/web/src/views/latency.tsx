@@ -1,4 +1,4 @@
-// The latency view: the percentile spectrum if it is available, a comparison of 99th percentiles, and a table.
+// The latency view: percentile spectra and 99th percentiles, or averages if the run has no percentiles, and a table.
 import type { CellLatency, RunDocument } from "../documents";
 import { IntervalChart } from "../charts/intervals";
 import { SpectrumChart } from "../charts/spectrum";
@@ -71,7 +71,7 @@ export function Latency({ drawn: drawnRows, list, styleFor, doc, test, omittedNo
         title={spectra.length > 0 ? `${where}: 99th percentile` : `${where}: average latency`}
         note={
           spectra.length > 0
-            ? "Point: median of the processes. Bar: lowest and highest process."
+            ? "Points are medians of the processes; bars range from the lowest to the highest process."
             : "Averages hide the tail; see the maximum in the table."
         }
         rows={drawn.flatMap(({ row, cell }) => {
@@ -102,13 +102,13 @@ function cellKey(implementation: string, load: Load): string {
   return `${implementation}\n${label(load)}`;
 }
 
-/** Return the latency at a row's load, which is the selected load or the headline load. */
+/** Return a row with its latency, or an empty list if the latency at the row's load is unknown. */
 function latencyEntry(cells: ReadonlyMap<string, CellLatency>, row: RankedRow): LatencyEntry[] {
   const cell = row.row.load ? cells.get(cellKey(row.name, row.row.load)) : undefined;
   return cell ? [{ row, cell }] : [];
 }
 
-/** A note on how latency was measured, with a warning if it was measured in a closed loop. */
+/** A note that says how latency was measured, with a warning about closed loops. */
 function LatencyKind({ cells, omittedNote }: { cells: CellLatency[]; omittedNote: string }) {
   const bases = [...new Set(cells.map((cell) => cell.basis))];
   return (

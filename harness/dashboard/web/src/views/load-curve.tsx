@@ -1,4 +1,4 @@
-// The load curve: the selected metric as a function of the number of connections or queries.
+// The load curve: the selected metric over the number of connections or queries.
 import type { RunDocument, TestDocument } from "../documents";
 import { LineChart } from "../charts/lines";
 import { needsLogScale } from "../charts/scales";

@@ -1,4 +1,4 @@
-// Response times of the order service by use case and operation, at the selected load factor.
+// The order service's response times by use case and operation at the selected load factor.
 import type { ScenarioPoint, ScenarioResults } from "../documents";
 import { seconds, span } from "../format";
 import { usePage } from "../hooks";
@@ -37,7 +37,7 @@ export function OrderOperations({ orders }: Props) {
   );
 }
 
-/** Return each use case with its operations, in recorded order; "" stands for the whole arrival. */
+/** Return each use case with its operations, in recorded order. The operation "" covers a whole arrival. */
 function useCases(orders: ScenarioResults, factor: number): [string, string[]][] {
   const operationsByCase = new Map<string, string[]>();
   for (const points of Object.values(orders.points))
@@ -79,7 +79,7 @@ function OperationTable({ name, operations, orders, factor }: TableProps) {
   );
 }
 
-/** Format a percentile with its interval, or an en dash if there were too few requests for an estimate. */
+/** Format a percentile with its interval, or as an en dash if there were too few requests to estimate it. */
 function formatPercentile(point: ScenarioPoint, key: string): string {
   const estimate = point.percentiles[key];
   if (!estimate) return "–";

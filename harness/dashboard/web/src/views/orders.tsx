@@ -45,7 +45,7 @@ function AtFactor({ table, infos, styleFor }: { table: ScenarioTable; infos: Pro
     <section aria-label={title}>
       <IntervalChart
         title={title}
-        note="The median of each process, from the due time. Bar: 95 % interval over processes. Lower is better."
+        note="Median response time from the due time. Bars are 95 % intervals over processes. Lower is better."
         rows={table.rows.flatMap((row) => intervalRow(row.implementation, row.response, styleFor))}
         label="response time"
         format={seconds}
@@ -115,7 +115,7 @@ function Capacity({ orders, styleFor }: { orders: ScenarioResults; styleFor: Sty
     <section aria-label="Capacity">
       <IntervalChart
         title={`Highest factor with ${goal}`}
-        note="The highest tested factor that met the goal. Bar: 95 % interval over processes. Higher is better."
+        note="Highest tested factor that met the goal. Bars are 95 % intervals over processes. Higher is better."
         rows={rows.flatMap((row) => (row.ranked ? intervalRow(row.implementation, row.capacity, styleFor) : []))}
         label="load factor"
         format={(value) => `×${Number(value.toPrecision(3))}`}

@@ -1,4 +1,4 @@
-// Head to head: each implementation as a multiple of the reference, with intervals.
+// The view "Head to head": each implementation's ratio to the baseline, with intervals.
 import type { RunDocument } from "../documents";
 import { ForestPlot } from "../charts/forest";
 import { isNumber } from "../format";
@@ -29,7 +29,7 @@ export function Pairs({ list, doc, test }: { list: RankedRow[]; doc: RunDocument
           {spec.lowerIsBetter && "Lower is better. "}
           {intervals
             ? `Ratios with ${Math.round(doc.ranking.confidence * 100)} % intervals. The interval of a hollow square contains 1, so the difference may be due to chance.`
-            : "Ratios of single measurements without intervals, so it is unknown which differences are real."}
+            : "Each implementation was measured once, so there are no intervals, and differences may be due to chance."}
           {isNumber(floor) &&
             ` The shaded band is this machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}
           {list.length > MAX_EFFECTS &&

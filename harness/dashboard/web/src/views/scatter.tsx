@@ -1,4 +1,5 @@
-// Throughput against CPU per request and against memory: one point per implementation, in its language's colour.
+// Two scatter plots, of throughput against CPU per request and against memory. Each point has the colour of the
+// implementation's language.
 import type { RunDocument } from "../documents";
 import { ScatterChart, type ScatterPoint, type ScatterValue } from "../charts/scatter";
 import { tick } from "../format";
@@ -20,7 +21,7 @@ export function Scatter({ list, doc, test }: { list: RankedRow[]; doc: RunDocume
           <ScatterChart
             key={spec.id}
             title={`${testName(test)}: throughput against ${spec.name}`}
-            note="The best are at the top left. Bars are intervals. Point at a dot to see a hidden name."
+            note="Best is top left. Bars are intervals. Hover over a point to see its name."
             points={points}
             x={{
               label: spec.id === "cpu" ? "CPU per request, µs" : spec.name,

@@ -1,4 +1,4 @@
-// The selected implementations next to each other: all metrics of a test type, or one metric over all test types.
+// The selected implementations side by side: all metrics of a test type, or one metric for all test types.
 import { type Effect, ForestPlot } from "../charts/forest";
 import type { ImplementationInfo, RunDocument, Table } from "../documents";
 import { usePage } from "../hooks";
@@ -18,8 +18,8 @@ interface Line {
 interface Props {
   doc: RunDocument;
   infos: ReadonlyMap<string, ImplementationInfo>;
-  test: string; // a test type, or the overall view if `table` is null
-  table: Table | null;
+  test: string; // test type; ignored without a table
+  table: Table | null; // null in the overall view, which shows one metric for all test types
 }
 
 export function SelectedRows({ doc, infos, test, table }: Props) {
@@ -77,7 +77,7 @@ function Value({ entry, spec, isBaseline }: { entry: RankedRow | undefined; spec
   );
 }
 
-/** Return the ratios of metrics that have intervals. */
+/** Return the ratios for the forest plot, which shows only metrics with intervals. */
 function effects({ label, spec, entries }: Line, names: readonly string[], reference: string | null): Effect[] {
   return names.flatMap((name) => {
     const ratio = entries.get(name)?.ratio;

@@ -1,5 +1,5 @@
-// Line styles, marks and colours for implementations. In a run with few implementations, each has the same style in all
-// charts.
+// Assigns line colours, dash patterns and markers to implementations. In a run with at most 16 implementations, each
+// implementation keeps its style in all charts.
 import type { RunDocument } from "../documents";
 import { type SeriesStyle, seriesStyle } from "../charts/palette";
 import type { RankedRow } from "../table";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { expectAccessible, open, serveRuns, screenshot, settled, type Site, type Visit, visit } from "./fixtures";
 
 let site: Site;
-let visitor: Visit; // shared by all views, because opening a page takes longer than checking a view at all widths
+let visitor: Visit; // shared by all tests, because opening a page is slow
 const RUN = "#/run/20250615-small";
 const VIEWS: Record<string, string> = {
   runs: "#/",
@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.stop());
 
-// axe-core would take most of the time, so it checks only the narrowest and the widest page, each in one theme.
+// axe-core is slow, so it checks only the narrowest and the widest page, each in one theme.
 const APPEARANCES = [
   { width: 390, height: 800, colorScheme: "light", axe: true },
   { width: 768, height: 900, colorScheme: "dark", axe: false },
@@ -65,7 +65,7 @@ test.each(Object.entries(VIEWS))("%s fits every width and is accessible", async 
   expect(errors.splice(0)).toEqual([]);
 });
 
-test.each([390, 768, 1280, 1920])("panels, menus and tooltips lie inside a viewport of %i px", async (width) => {
+test.each([390, 768, 1280, 1920])("panels, menus and tooltips fit a %i px wide viewport", async (width) => {
   const { page, errors } = visitor;
   await page.setViewportSize({ width, height: 800 });
   const inside = async (selector: string): Promise<void> => {

@@ -1,7 +1,7 @@
 // Measures how quickly the page opens and filters a run with 500 implementations x 7 test types: `npm run benchmark`.
 // It generates the run, starts the server, and reports medians over fresh pages: the time to the next frame, and the
-// CPU time of the page's main thread, which depends less on other load. `npm run benchmark -- --base FOLDER` alternates
-// between this checkout and another one, whose page must have been built.
+// main thread's CPU time, which varies less on a busy machine. `npm run benchmark -- --base FOLDER` compares this
+// checkout with the one in FOLDER, whose page must have been built. It alternates between the two.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ execFileSync(PYTHON, ["-m", "harness.tests.doubles.sample_data", results, "large
 const megabytes = (name) => (statSync(join(results, "20250616-large", name)).size / 1e6).toFixed(1);
 console.log(`ranking.json ${megabytes("ranking.json")} MB, trials.jsonl ${megabytes("trials.jsonl")} MB`);
 
-/** Start the server of a checkout. */
+/** Start the dashboard of a checkout. */
 async function serve(name, checkout) {
   const child = spawn(PYTHON, ["-m", "harness", "dashboard", "--results", results, "--port", "0"], {
     cwd: checkout,
@@ -62,7 +62,7 @@ async function open(page, address) {
   );
 }
 
-/** Return the milliseconds from an input's change to the next frame. */
+/** Change an input, or click it if the value is null. Return the milliseconds until the next frame. */
 function change(page, selector, value) {
   return page.evaluate(
     ([selector, value]) =>
@@ -80,7 +80,7 @@ function change(page, selector, value) {
   );
 }
 
-/** Return the CPU seconds of the page's main threads. */
+/** Return the CPU seconds that the page's main thread has used. */
 async function cpu(session) {
   const { metrics } = await session.send("Performance.getMetrics");
   return metrics.find(({ name }) => name === "TaskDuration").value;
@@ -94,7 +94,7 @@ async function measure(server, record) {
     return [page, session];
   };
   const timed = async (label, action, isNewPage = false) => {
-    const before = isNewPage ? 0 : await cpu(session); // a new page has its own process, which starts at 0
+    const before = isNewPage ? 0 : await cpu(session); // a new page has a new process without CPU time
     const duration = await action();
     if (!record) return duration;
     const values = server.figures.get(label) ?? { wall: [], cpu: [] };

@@ -1,4 +1,4 @@
-// Comparing rows within a run: baseline, absolute values, selected rows, scatter plot, latency at a load, links.
+// Tests for comparing rows within a run: baseline, absolute values, selected rows, scatter plots, latency and links.
 import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -19,7 +19,7 @@ const openAt = (hash: string): Promise<void> => open(visitor.page, site.url, has
 const summary = () => visitor.page.getByRole("region", { name: "Summary" });
 const row = (name: string) => visitor.page.locator("table.ranking tbody tr", { hasText: name }).first();
 
-test("a click on a row makes it the baseline of the whole page", async () => {
+test("clicking a row makes it the page's baseline", async () => {
   const { page } = visitor;
   await openAt(`${RUN}?test=json`);
   await row("es4x").locator(".c-rank").click();
@@ -37,7 +37,7 @@ test("a click on a row makes it the baseline of the whole page", async () => {
   await expect.poll(() => page.url()).not.toContain("base=");
 });
 
-test("the keyboard selects a baseline", async () => {
+test("a baseline can be selected with the keyboard", async () => {
   const { page } = visitor;
   await openAt(`${RUN}?test=json`);
   await page.getByRole("button", { name: "Actions for express" }).focus();
@@ -48,7 +48,7 @@ test("the keyboard selects a baseline", async () => {
   await expect.poll(() => page.getByLabel("Baseline").inputValue()).toBe("express");
 });
 
-test("Overall shows ratios or values, and colours follow the numbers", async () => {
+test("Overall shows ratios or values with matching colours", async () => {
   const { page } = visitor;
   await openAt(`${RUN}?base=es4x`);
   const cells = async () =>
@@ -58,10 +58,11 @@ test("Overall shows ratios or values, and colours follow the numbers", async () 
         step: Number(/heat-(\d)/.exec(cell.className)?.[1]),
       })),
     );
-  await expect.poll(async () => (await cells()).length).toBe(20); // four implementations x five tests, because es4x has no updates
+  // Four implementations x five test types, because the baseline es4x has no update test.
+  await expect.poll(async () => (await cells()).length).toBe(20);
   const byText = new Map<string, Set<number>>();
   for (const { text, step } of await cells()) byText.set(text, (byText.get(text) ?? new Set()).add(step));
-  expect([...(byText.get("1.00×") ?? [])]).toEqual([4]); // equal to the baseline: neutral in every column
+  expect([...(byText.get("1.00×") ?? [])]).toEqual([4]); // a ratio of 1 has the neutral colour in every column
   const steps = (await cells()).map(({ text, step }) => [Number.parseFloat(text), step] as const);
   const sorted = steps.toSorted(([a], [b]) => a - b).map(([, step]) => step);
   expect(sorted).toEqual(sorted.toSorted((a, b) => b - a));
@@ -77,7 +78,7 @@ test("Overall shows ratios or values, and colours follow the numbers", async () 
   await expect.poll(() => cell.getAttribute("class")).toContain("heat-0");
 });
 
-test("selected rows are compared within the run", async () => {
+test("selected rows are shown side by side", async () => {
   const { page } = visitor;
   await openAt(`${RUN}?test=json`);
   await page.getByLabel("Select es4x for comparison").check();
@@ -107,7 +108,7 @@ test("the scatter plots have a point for each implementation", async () => {
   expect(languages).toEqual(["Java", "JavaScript"]);
 });
 
-test("the latency tab shows the selected load", async () => {
+test("the latency tab shows latencies at the selected load", async () => {
   const { page } = visitor;
   await openAt(`${RUN}?test=db&view=latency`);
   await page.getByLabel("Load").selectOption("c16");
@@ -127,7 +128,7 @@ test("trials are named by process and round", async () => {
     .toEqual(["P1 R1", "P1 R2", "P2 R1", "P2 R2", "P3 R1", "P3 R2"]);
 });
 
-test("the ranking says how much was verified", async () => {
+test("the ranking shows how many checks passed", async () => {
   const { page } = visitor;
   await openAt(`${RUN}?test=json`);
   await expect.poll(() => page.locator(".verified-line").innerText()).toMatch(/Verified: \d+ checks? each/);
@@ -138,7 +139,7 @@ test("the ranking says how much was verified", async () => {
   await page.getByRole("tooltip").filter({ visible: true }).getByText("Verified:").waitFor();
 });
 
-test("the link of the view is copied", async () => {
+test("the link to the view can be copied", async () => {
   const { page } = visitor;
   await openAt(`${RUN}?test=db&base=express`);
   await page.getByRole("button", { name: "Copy link" }).click();
@@ -146,7 +147,7 @@ test("the link of the view is copied", async () => {
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(page.url());
 });
 
-test("claims are an index with filter and links, and cards on a narrow page", async () => {
+test("claims can be filtered and linked, also on narrow pages", async () => {
   const narrow = await visit(site.browser, { width: 390 });
   const { page } = narrow;
   await page.goto(`${site.url}#/claims`);
@@ -157,7 +158,7 @@ test("claims are an index with filter and links, and cards on a narrow page", as
     .first()
     .locator("td, th")
     .evaluateAll((all) => all.map((cell) => cell.getBoundingClientRect().x));
-  expect(new Set(boxes).size).toBe(1); // a card's cells are stacked vertically
+  expect(new Set(boxes).size).toBe(1); // a card stacks its cells vertically
   await page.getByRole("combobox", { name: "Verdict" }).selectOption("refuted");
   await expect.poll(async () => new Set(await rows.locator(".verdict").allInnerTexts())).toEqual(new Set(["refuted"]));
   await rows.last().getByRole("link").click();
@@ -171,7 +172,7 @@ test("claims are an index with filter and links, and cards on a narrow page", as
   await narrow.context.close();
 });
 
-test("the cell page describes the witness, which is not part of the chart", async () => {
+test("the cell page describes but does not chart the witness", async () => {
   const { page } = visitor;
   const file = join(site.results, "20250615-small/trials.jsonl");
   const lines = readFileSync(file, "utf-8").trim().split("\n");
@@ -190,7 +191,7 @@ test("the cell page describes the witness, which is not part of the chart", asyn
   expect(await chart.innerText()).not.toContain("wrk");
 });
 
-test("a saved page has another baseline without intervals", async () => {
+test("on a saved page, a new baseline has no intervals", async () => {
   const { page } = visitor;
   const file = join(site.results, "../saved.html");
   save(join(site.results, "20250615-small"), file);

@@ -8,9 +8,9 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 import { expect, inject } from "vitest";
 import { PYTHON, ROOT } from "./generated";
 
-const BROKEN = ["corrupt", "empty", "list"]; // unreadable folders that belong to the hostile run
+const BROKEN = ["corrupt", "empty", "list"]; // unreadable folders, served together with the hostile run
 
-/** Return TFB_CHROMIUM, or the path of the system's Chromium. */
+/** Return the path of Chromium: $TFB_CHROMIUM, or a usual installation path. Throw an Error if there is none. */
 function chromiumPath(): string {
   const candidates = [
     process.env.TFB_CHROMIUM,
@@ -30,7 +30,7 @@ export interface Site {
   stop: () => Promise<void>;
 }
 
-/** Save the run in a folder as a single HTML file. */
+/** Save the run in `folder` as a single HTML file. */
 export function save(folder: string, file: string): void {
   const code = [
     ...["from pathlib import Path", "from harness.dashboard.saved import render_run"],
@@ -39,7 +39,7 @@ export function save(folder: string, file: string): void {
   execFileSync(PYTHON, ["-c", code.join("; ")], { cwd: ROOT });
 }
 
-/** Serve copies of generated runs, which a test may change. */
+/** Serve copies of generated runs, so that a test may change them. */
 export async function serveRuns(...runs: string[]): Promise<Site> {
   const all = inject("generated");
   const names = readdirSync(all).filter(
@@ -123,14 +123,14 @@ export async function visit(
 
 let pageCount = 0;
 
-/** Load a page as on the first visit: a new query prevents the browser from reusing the document. */
+/** Load a page as if for the first time. A unique query string prevents the browser from reusing the document. */
 export async function open(page: Page, base: string, hash = ""): Promise<void> {
   await page.goto(`${base}?${++pageCount}${hash}`);
 }
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
 
-/** Fail with a readable list if axe-core finds violations. */
+/** Fail with a list of violations if axe-core finds any. */
 export async function expectAccessible(page: Page): Promise<void> {
   await page.evaluate(AXE);
   const violations = await page.evaluate(async () => {
@@ -158,7 +158,7 @@ export async function expectAccessible(page: Page): Promise<void> {
 }
 
 /**
- * Return the names in the table from top to bottom. Call it in `expect.poll`, because rendering may not be finished.
+ * Return the names in the table, from top to bottom. Use it with `expect.poll`, because rendering may not be finished.
  */
 export function tableNames(page: Page): Promise<string[]> {
   return page.locator("table.ranking tbody .c-name a").allInnerTexts();
@@ -174,7 +174,7 @@ export async function expectRows(page: Page, rows: number): Promise<void> {
   await expect.poll(() => tableNames(page)).toHaveLength(rows);
 }
 
-/** Wait until the page has loaded all documents. */
+/** Wait until the page has loaded all of its documents. */
 export async function settled(page: Page): Promise<void> {
   await page.locator("h1").waitFor();
   await expect.poll(() => page.locator(".waiting:visible").count()).toBe(0);

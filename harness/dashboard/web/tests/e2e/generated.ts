@@ -1,4 +1,4 @@
-// Generates the runs of the end-to-end tests once for all test files.
+// Generates the runs for the end-to-end tests, once for all test files.
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import type { TestProject } from "vitest/node";
 
 declare module "vitest" {
   export interface ProvidedContext {
-    generated: string; // results folder with all generated runs
+    generated: string; // path of the results folder with all generated runs
   }
 }
 

@@ -36,12 +36,12 @@ const everyView = async (base: string): Promise<void> => {
   }
 };
 
-test("markup in names stays text in every view", async () => {
+test("markup in names is shown as text in every view", async () => {
   await everyView(site.url);
   expect(visitor.errors).toEqual([]);
 });
 
-test("markup in names stays text in the saved file", async () => {
+test("markup in names is shown as text in a saved file", async () => {
   const file = `${site.results}/hostile.html`;
   save(`${site.results}/${RUN}`, file);
   await everyView(`file://${file}`);

@@ -29,8 +29,8 @@ const progress = (values: object): void =>
     }),
   );
 
-// Replays a run's files as the harness writes them: run.json first, then trials one by one, finally the ranking and the
-// complete run.json.
+// The tests write a run's files in the same order as the harness: run.json, trials one by one, the ranking, and finally
+// the complete run.json.
 beforeAll(async () => {
   site = await serveRuns("small");
   folder = `${site.results}/20250615-small`;
@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.stop());
 
-test("the page of a run in preparation shows its stage, then its progress", async () => {
+test("a run shows its preparation stage, then its progress", async () => {
   renameSync(`${folder}/run.json`, `${folder}/hidden`);
   progress({ stage: "build the load generator", process: 0 });
   await visitor.page.goto(`${site.url}#/run/20250615-small`);
@@ -56,7 +56,7 @@ test("the page of a run in preparation shows its stage, then its progress", asyn
   progress({});
 });
 
-test("a run that begins to measure between two requests is shown", async () => {
+test("a run that starts measuring between two requests appears", async () => {
   renameSync(`${folder}/run.json`, `${folder}/hidden`);
   await visitor.page.route(
     "**/api/runs",
@@ -72,7 +72,7 @@ test("a run that begins to measure between two requests is shown", async () => {
   visitor.errors.length = 0; // the server's 404 before run.json existed
 });
 
-test("a running run shows its progress before any trial", async () => {
+test("progress appears before the first trial", async () => {
   await visitor.page.goto(`${site.url}#/run/20250615-small`);
   const live = visitor.page.getByRole("region", { name: "Run in progress" });
   await live.waitFor();
@@ -100,7 +100,7 @@ test("the ranking appears during the run", async () => {
   await screenshot(visitor.page, "live-1440-light");
 });
 
-test("the page shows the end and the final ranking", async () => {
+test("after the run, the page shows the final ranking", async () => {
   const run = JSON.parse(readFileSync(`${folder}/run.json`, "utf-8"));
   write("ranking.json", finalRanking);
   write("run.json", JSON.stringify({ ...run, status: "complete", completed_at: run.started_at + 100 }));
@@ -110,7 +110,7 @@ test("the page shows the end and the final ranking", async () => {
   await expectRows(visitor.page, 4);
 });
 
-test("a resumed run is followed again", async () => {
+test("a resumed run is polled again", async () => {
   const run = JSON.parse(readFileSync(`${folder}/run.json`, "utf-8"));
   await visitor.page.getByRole("link", { name: "Runs", exact: true }).click();
   write("run.json", JSON.stringify({ ...run, status: "running", completed_at: null }));

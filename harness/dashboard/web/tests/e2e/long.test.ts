@@ -14,7 +14,7 @@ afterAll(() => site?.stop());
 
 const openRun = (query: string): Promise<void> => open(visitor.page, site.url, `#/run/${RUN}${query}`);
 
-test("a long run is loaded once and shows its rows", async () => {
+test("a long run is loaded only once", async () => {
   const paths: string[] = [];
   visitor.page.on("request", (request) => paths.push(new URL(request.url()).pathname));
   await openRun("?test=db");
@@ -26,7 +26,7 @@ test("a long run is loaded once and shows its rows", async () => {
   expect(paths.filter((path) => path === `/api/runs/${RUN}`)).toHaveLength(1);
 });
 
-test("typed and selected filters are all in the link", async () => {
+test("the link contains typed and selected filters", async () => {
   await openRun("?test=db");
   await visitor.page.getByRole("searchbox").fill("java");
   await expect.poll(() => visitor.page.url()).toMatch(/test=db&q=java$/);
@@ -34,7 +34,7 @@ test("typed and selected filters are all in the link", async () => {
   await visitor.page.getByRole("columnheader", { name: "Implementation" }).getByRole("button").click();
   await expect.poll(() => visitor.page.url()).toMatch(/test=db&sort=name&q=go$/);
   await visitor.page.goBack();
-  await expect.poll(() => visitor.page.url()).toMatch(/test=db&q=go$/); // the previously typed text
+  await expect.poll(() => visitor.page.url()).toMatch(/test=db&q=go$/); // going back restores the text
 });
 
 test("an open row menu closes when its row changes", async () => {

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.stop());
 
-test("the file opens from disk with its ranking", async () => {
+test("a saved file opens from disk with its ranking", async () => {
   await visitor.page.goto(`file://${file}`);
   await visitor.page.getByRole("table").waitFor();
   await expectRows(visitor.page, 4);
@@ -44,9 +44,9 @@ test("the file contains loads, charts, trials and logs", async () => {
   await visitor.page.getByText("BUILD SUCCESS").waitFor();
 });
 
-test("the file needs no network and violates no policy", () => {
+test("the file uses no network and violates no security policy", () => {
   expect(visitor.requests.filter((url) => !url.startsWith("file://") && !url.startsWith("blob:"))).toEqual([]);
   expect(visitor.errors).toEqual([]);
 });
 
-test("four implementations need less than 500 kB", () => expect(statSync(file).size).toBeLessThan(500_000));
+test("a file with four implementations is below 500 kB", () => expect(statSync(file).size).toBeLessThan(500_000));

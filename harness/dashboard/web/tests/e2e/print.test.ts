@@ -28,7 +28,7 @@ test.each([
   async (_, hash) => {
     await openRun(hash);
     const before = await drawn();
-    // Count rows after the print listeners have run but before layout. By then, all rows must be present.
+    // Count the rows after the print listeners and before layout, when all rows must be present.
     const [during, after] = await visitor.page.evaluate(async () => {
       const rows = (): number => document.querySelectorAll("table.ranking tbody tr").length;
       dispatchEvent(new Event("beforeprint"));

@@ -14,7 +14,7 @@ afterAll(() => site?.stop());
 
 const openAt = (hash: string): Promise<void> => open(visitor.page, site.url, hash);
 
-test("the list of runs leads to a run's ranking", async () => {
+test("a run in the list links to its ranking", async () => {
   await openAt("");
   await expect.poll(() => visitor.page.title()).toBe("Runs: tfb");
   await visitor.page.getByRole("link", { name: "Synthetic run 20250615-small" }).click();
@@ -67,7 +67,7 @@ test("the first results are above the fold", async () => {
   }
 });
 
-test("a narrow page opens cells at the top", async () => {
+test("on a narrow page, cell pages open at the top", async () => {
   const narrow = await visit(site.browser, { width: 390 });
   await narrow.page.goto(`${site.url}${RUN}?test=db`);
   await narrow.page.locator("tbody .c-name a").last().click();
@@ -76,7 +76,7 @@ test("a narrow page opens cells at the top", async () => {
   await narrow.context.close();
 });
 
-test("compare shows verdict and ratios at every width", async () => {
+test("the comparison shows verdicts and ratios at every width", async () => {
   for (const width of [390, 768, 1280]) {
     const sized = await visit(site.browser, { width });
     await sized.page.goto(`${site.url}#/compare?a=20250615-small&b=20250622-second`);
@@ -104,7 +104,7 @@ test("an unranked run has no ranks and no score", async () => {
   const info = JSON.parse(original);
   writeFileSync(path, JSON.stringify({ ...info, settings: { profile: { ranked: false } } }));
   await openAt("#/run/20250622-second?test=db");
-  await visitor.page.getByText("the figures do not rank them").waitFor();
+  await visitor.page.getByText("it does not rank them").waitFor();
   await expectRows(visitor.page, 4);
   await expect.poll(() => visitor.page.getByRole("tab", { name: "Overall" }).count()).toBe(0);
   await expect.poll(() => visitor.page.getByRole("columnheader", { name: "Rank" }).count()).toBe(0);
@@ -125,7 +125,7 @@ test("columns sort from the keyboard in both directions", async () => {
   await expect.poll(() => visitor.page.url()).toContain("sort=-memory");
 });
 
-test("a filter keeps ranks and is part of the link", async () => {
+test("filtering keeps ranks and changes the link", async () => {
   await openAt(`${RUN}?test=db`);
   const before = await visitor.page.locator("tbody tr", { hasText: "express" }).locator(".c-rank").innerText();
   await visitor.page.getByRole("button", { name: "Filters" }).click();
@@ -141,7 +141,7 @@ test("a filter keeps ranks and is part of the link", async () => {
   await expect.poll(async () => (await tableNames(visitor.page)).sort()).toEqual(["es4x", "express"]);
 });
 
-test("text filters while typing", async () => {
+test("the text filter applies while typing", async () => {
   await openAt(`${RUN}?test=json`);
   await visitor.page.getByRole("searchbox").fill("vert");
   await expect.poll(async () => (await tableNames(visitor.page)).sort()).toEqual(["es4x", "vertx-web"]);
@@ -156,7 +156,7 @@ test("a second click closes a row menu", async () => {
   }
 });
 
-test("pinning and hiding are in the link and reversible", async () => {
+test("pinned and hidden rows survive a reload", async () => {
   await openAt(`${RUN}?test=json`);
   for (const [name, action] of [
     ["express", "Pin to the top"],
@@ -166,7 +166,7 @@ test("pinning and hiding are in the link and reversible", async () => {
     await visitor.page.getByRole("button", { name: action }).click();
   }
   await expectNames(visitor.page, ["express", "vertx-web", "es4x"]);
-  await expect.poll(() => visitor.page.url()).toContain("resteasy"); // wait until the link is updated
+  await expect.poll(() => visitor.page.url()).toContain("resteasy"); // wait for the URL to change
   await visitor.page.reload();
   await expectNames(visitor.page, ["express", "vertx-web", "es4x"]);
   await expect.poll(() => visitor.page.locator("tr.pinned").count()).toBe(1);
@@ -197,8 +197,8 @@ test("ranking by CPU per request shows the cheapest first", async () => {
   const figures = (await visitor.page.locator("tbody .figure").allInnerTexts()).map(Number);
   expect(figures).toEqual([...figures].sort((a, b) => a - b));
   const bars = await visitor.page.locator("tbody .fill").evaluateAll((all) => all.map((bar) => bar.clientWidth));
-  expect(bars).toEqual([...bars].sort((a, b) => b - a)); // the best bar is the longest
-  await visitor.page.getByRole("columnheader", { name: "longer bar: less" }).waitFor();
+  expect(bars).toEqual([...bars].sort((a, b) => b - a)); // the first and best row has the longest bar
+  await visitor.page.getByRole("columnheader", { name: "longer bar is better" }).waitFor();
   const ranking = JSON.parse(readFileSync(`${site.results}/20250615-small/ranking.json`, "utf-8"));
   const rows = ranking.test_types.json.headline.rows as {
     implementation: string;
@@ -273,7 +273,7 @@ test("Overall and each test have a summary", async () => {
   await expect.poll(() => summary.innerText()).toContain("Fortunes");
 });
 
-test("the score covers the selected tests", async () => {
+test("the score covers only the selected tests", async () => {
   await openAt(RUN);
   await visitor.page.getByRole("button", { name: "Score: 6 of 6 tests" }).click();
   await visitor.page.getByLabel("Updates", { exact: true }).uncheck();
@@ -285,7 +285,7 @@ test("the score covers the selected tests", async () => {
   await expect.poll(async () => (await tableNames(visitor.page))[0]).toBe("express");
 });
 
-test("empty views are not available", async () => {
+test("views without content are not offered", async () => {
   await openAt("");
   await visitor.page.locator("input[type=file]").setInputFiles(`${site.results}/techempower.json`);
   await visitor.page.getByRole("tab", { name: "JSON" }).click();
@@ -296,7 +296,7 @@ test("empty views are not available", async () => {
   expect(await visitor.page.getByRole("columnheader").allInnerTexts()).not.toContain("Peak memory");
 });
 
-test("the page without JavaScript names the report command", async () => {
+test("without JavaScript, the page names the report command", async () => {
   const context = await site.browser.newContext({ javaScriptEnabled: false });
   const page = await context.newPage();
   await page.goto(site.url);
@@ -343,7 +343,7 @@ test("two runs are compared with intervals and differences", async () => {
   await expect.poll(() => visitor.page.locator(".notes").innerText()).toContain("the runs differ in revision");
 });
 
-test("the shown rows are exported in four formats", async () => {
+test("visible rows are exported in four formats", async () => {
   await openAt(`${RUN}?test=json&language=Java`);
   const save = async (kind: string): Promise<Buffer> => {
     await visitor.page.getByRole("button", { name: "Export" }).click();
@@ -366,7 +366,7 @@ test("the shown rows are exported in four formats", async () => {
   expect((await save("PNG")).subarray(1, 4).toString()).toBe("PNG");
 });
 
-test("dropped TechEmpower results are opened", async () => {
+test("dropping a TechEmpower file opens it", async () => {
   await openAt("");
   await visitor.page.locator("input[type=file]").waitFor(); // the page has registered its drop listener
   const text = readFileSync(`${site.results}/techempower.json`, "utf-8");
@@ -379,7 +379,7 @@ test("dropped TechEmpower results are opened", async () => {
   await expect.poll(() => visitor.page.url()).toMatch(/local%3A\d+-dropped.json/);
 });
 
-test("other files are rejected with a reason", async () => {
+test("dropping any other file shows an error", async () => {
   await openAt("");
   await visitor.page
     .locator("input[type=file]")
@@ -389,7 +389,7 @@ test("other files are rejected with a reason", async () => {
     .toEqual([expect.stringContaining("it has no rawData")]);
 });
 
-test("there were no errors and no foreign requests", () => {
+test("the page caused no errors and no external requests", () => {
   expect(visitor.errors).toEqual([]);
   const foreign = visitor.requests.filter((url) => !url.startsWith(site.url) && !/^(blob|data|about):/.test(url));
   expect(foreign).toEqual([]);

@@ -1,4 +1,4 @@
-// Follows a real run of the smoke profile in the browser, from the first trial to the final ranking.
+// Follows a real run with the smoke profile in the browser, from the start to the final ranking.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { rate } from "../../src/format";
 import { serve, type Site, screenshot, tableNames, type Visit, visit } from "./fixtures";
 import { PYTHON, ROOT } from "./generated";
 
-const START = 240_000; // milliseconds; a fresh clone first builds the load generator
+const START = 240_000; // milliseconds; in a fresh clone, tfb first builds the load generator
 const RUN = 180_000;
 
 let site: Site;
@@ -50,7 +50,7 @@ test(
           await visitor.page.goto(site.url);
           await visitor.page.reload();
           await visitor.page.getByRole("heading").first().waitFor();
-          // Wait until the list shows a status, because the page cannot follow a run that is still in preparation.
+          // Reload until the run is listed as running. Before that, it is in preparation and has no page to follow.
           return visitor.page.locator("li.run .status").allInnerTexts();
         },
         { timeout: START, interval: 2000 },
@@ -74,7 +74,7 @@ test(
 );
 
 test(
-  "the page shows the end and the final values",
+  "after the run, the page shows the final values",
   async () => {
     await expect.poll(() => live().innerText(), { timeout: RUN }).toContain("The run is complete.");
     if (run.exitCode === null) await once(run, "exit");

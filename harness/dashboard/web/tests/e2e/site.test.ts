@@ -1,4 +1,4 @@
-// The static site and the regression gate's page, opened from disk.
+// Tests for the static site and the regression gate's page, opened from disk.
 import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { expectAccessible, screenshot, serveRuns, type Site, type Visit, visit } from "./fixtures";
@@ -54,7 +54,7 @@ test.each(Object.entries(PAGES))("%s fits every width and is accessible in both 
   }
 });
 
-test("every page leads to the newest ranking, the rounds and the implementations", async () => {
+test("all pages link to the ranking, rounds and implementations", async () => {
   const { page } = visitor;
   await page.goto(root + PAGES["site-run"]);
   for (const name of ["Implementations", "Rounds", "Newest ranking"]) {
@@ -66,7 +66,7 @@ test("every page leads to the newest ranking, the rounds and the implementations
   expect(await page.locator("h1").textContent()).toBe("es4x");
 });
 
-test("an implementation has a trend over both rounds and a badge that loads", async () => {
+test("an implementation has a trend and a badge", async () => {
   const { page } = visitor;
   await page.goto(root + PAGES.implementation);
   const json = page.getByRole("img", { name: "CPU µs per request of es4x in json over the rounds" });
@@ -75,7 +75,7 @@ test("an implementation has a trend over both rounds and a badge that loads", as
   expect(await badge.evaluate((image: HTMLImageElement) => image.naturalWidth)).toBeGreaterThan(100);
 });
 
-test("the gate's page has the colours of the dashboard", async () => {
+test("the gate's page uses the dashboard's colours", async () => {
   const { page } = visitor;
   const colours = async (path: string): Promise<string[]> => {
     await page.goto(root + path);
@@ -87,8 +87,8 @@ test("the gate's page has the colours of the dashboard", async () => {
   expect(await colours(PAGES.gate)).toEqual(await colours(PAGES.landing));
 });
 
-// axe-core itself reads style sheets from disk, so this test opens the pages again, without axe-core.
-test("no page uses the network or violates its policy", async () => {
+// axe-core reads style sheets from disk, which the policy forbids. Therefore open the pages again without axe-core.
+test("no page uses the network or violates its security policy", async () => {
   const { page, errors, requests } = await visit(site.browser);
   for (const path of Object.values(PAGES)) {
     await page.goto(root + path);

@@ -1,4 +1,4 @@
-// Changing the baseline without a server, on a ranking that `npm run fixtures` generates in Python.
+// Tests for changing the baseline without a server. `npm run fixtures` generates the ranking.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ const doc: Pick<RunDocument, "ranking" | "sentences"> & { run: { implementations
 
 const rebased = rebase(doc as RunDocument, first).ranking;
 
-test("ratios to another baseline are quotients without intervals", () => {
+test("ratios to a new baseline are quotients without intervals", () => {
   const ratio = (of: Ranking, name: string): number | undefined =>
     of.test_types.json?.headline.rows.find((row) => row.implementation === name)?.throughput?.to_reference?.value;
   expect(rebased.reference).toBe(first);
@@ -29,7 +29,7 @@ test("ratios to another baseline are quotients without intervals", () => {
   expect(rows.flatMap((row) => row.throughput?.to_reference?.low ?? [])).toEqual([]);
 });
 
-test("scores of another baseline keep the order", () => {
+test("a new baseline keeps the order of scores", () => {
   const order = (of: Ranking): string[] =>
     scoreRows(of, new Map(), "throughput", scorable(of), of.overall).map((row) => row.name);
   expect(order(rebased)).toEqual(order(ranking));
@@ -38,6 +38,6 @@ test("scores of another baseline keep the order", () => {
   expect(geometricMean(score?.ratios ?? {}, Object.keys(score?.ratios ?? {}))).toBeCloseTo(1, 12);
 });
 
-test("an unknown baseline is refused with its name", () => {
+test("an unknown baseline is rejected by name", () => {
   expect(() => rebase(doc as RunDocument, "nobody")).toThrow("nobody is not an implementation of this run");
 });

@@ -55,7 +55,7 @@ test("the nearest stop uses x for lines and distance for points", () => {
   expect(nearestStop(points, { x: 12, y: 20 })).toBe(0);
 });
 
-test("names in a scatter plot cover no other name and no point", () => {
+test("names in a scatter plot cover neither names nor points", () => {
   const box = (left: number, middle: number) => ({ left, width: 50, middle });
   const boxes = [box(10, 100), box(20, 104), box(10, 130), box(200, 100)];
   const points = boxes.map(({ left, middle }) => ({ x: left - 8, y: middle }));

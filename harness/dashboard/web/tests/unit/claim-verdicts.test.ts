@@ -45,18 +45,18 @@ test("ratios are shown with their interval if available", () => {
   expect(measuredValue(statement({ value: null }))).toBe("–");
 });
 
-test("errors are shown as a count", () => {
+test("error counts are shown without an interval", () => {
   expect(measuredValue(statement({ to: "", value: 1042 }))).toBe("1,042");
 });
 
-test("theory is shown only where it differs", () => {
+test("the expected ratio is shown only if it differs", () => {
   expect(claimedValue(statement())).toBe("2.56×");
   expect(claimedValue(statement({ said: "19.9×", expected: 20, theory: "20 rounds against one" }))).toBe("19.9×");
   expect(claimedValue(statement({ said: "2.98×", expected: 20, theory: "rounds" }))).toBe("2.98×, here 20.0×");
   expect(claimedValue(statement({ said: "higher", expected: null }))).toBe("higher");
 });
 
-test("claims are counted by verdict in fixed order", () => {
+test("claims are counted by verdict, in a fixed order", () => {
   const counted = countByVerdict([{ verdict: "refuted" }, { verdict: "supported" }, { verdict: "refuted" }]);
   expect(counted).toEqual([
     ["supported", 1],
@@ -104,7 +104,7 @@ test("claims are filtered by verdict and by all words", () => {
   expect(found("", "supported")).toEqual(["b"]);
 });
 
-test("the leading statement has the verdict of its claim", () => {
+test("the leading statement has the claim's verdict", () => {
   const statements = [
     statement({ name: "context", verdict: "refuted", context: true }),
     statement({ name: "rate" }),

@@ -1,4 +1,5 @@
-// Language colours are distinguishable in both themes, even with the two most frequent colour vision deficiencies.
+// Tests that language colours are distinguishable in both themes, even with the two most frequent colour vision
+// deficiencies.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -8,7 +9,7 @@ type Triple = [number, number, number];
 type Matrix = [Triple, Triple, Triple];
 
 const TOKENS = readFileSync(join(import.meta.dirname, "../../src/styles/tokens.css"), "utf-8");
-// Machado, Oliveira and Fernandes (2009), severity 1, for linear RGB.
+// Matrices for linear RGB that simulate colour vision deficiencies: Machado, Oliveira and Fernandes (2009), severity 1.
 const VISIONS: Record<string, Matrix> = {
   usual: [
     [1, 0, 0],
@@ -26,7 +27,7 @@ const VISIONS: Record<string, Matrix> = {
     [-0.003882, -0.048116, 1.051998],
   ],
 };
-// Ottosson (2020): linear RGB to OKLab, in which distances are proportional to perceived differences.
+// Conversion from linear RGB to OKLab (Ottosson, 2020), in which distances are proportional to perceived differences.
 const TO_CONES: Matrix = [
   [0.4122214708, 0.5363325363, 0.0514459929],
   [0.2119034982, 0.6806995451, 0.1073969566],
@@ -73,14 +74,14 @@ test.each(["light", "dark"] as const)("ten languages have distinguishable colour
     for (const a of numbered)
       for (const b of numbered.slice(a + 1)) {
         const distance = Math.hypot(...[0, 1, 2].map((axis) => (labs[a]?.[axis] ?? 0) - (labs[b]?.[axis] ?? 0)));
-        // A distance of 0.02 is just noticeable side by side.
+        // Side by side, a distance of 0.02 is just noticeable.
         const least = name === "usual" ? 0.12 : 0.08;
         expect(distance, `${LANGUAGES[a]} and ${LANGUAGES[b]}, ${name}`).toBeGreaterThan(least);
       }
   }
 });
 
-test("spelling and dialect do not change the colour", () => {
+test("case and dialect do not change the colour", () => {
   const of = (language: string): string => languageClass(Object.assign(Object.create(null), { language }));
   expect(of("java")).toBe(of("Java"));
   expect(of("TypeScript")).toBe(of("JavaScript"));

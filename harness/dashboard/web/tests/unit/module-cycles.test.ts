@@ -1,4 +1,4 @@
-// Imports between the page's modules, and between each Rust crate's modules, have no cycles.
+// Tests that neither the page's modules nor the modules of a Rust crate import each other in a cycle.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -18,7 +18,7 @@ function typeScriptImports(folder: string): Map<string, string[]> {
   return new Map(files.map((file) => [file, imports(file)]));
 }
 
-/** Return the imports between top-level modules of a crate; child modules belong to their parent. */
+/** Return the imports between a crate's top-level modules. A child module's imports count as its parent's. */
 function crateImports(folder: string): Map<string, string[]> {
   const modules = new Map<string, string[]>();
   for (const file of sources(folder, /\.rs$/)) {

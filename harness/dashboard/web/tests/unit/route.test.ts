@@ -31,7 +31,7 @@ test("defaults are omitted from the link", () => {
   expect(format(emptyRoute())).toBe("#/");
 });
 
-test("comparison and claims have links", () => {
+test("comparisons and claims can be linked", () => {
   const claims: Route = { ...emptyRoute(), page: "claims", claim: "a-claim", verdict: "direction only", text: "p99" };
   expect(parse(format(claims))).toEqual(claims);
   const compare: Route = { ...emptyRoute(), page: "compare", run: "a", other: "b", test: "db" };

@@ -1,4 +1,4 @@
-// Compares the page's scores with harness/stats, on a ranking that `npm run fixtures` generates in Python.
+// Compares the page's scores with those of harness/stats, for a ranking that `npm run fixtures` generates.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -52,7 +52,7 @@ test("scores over some tests match harness/stats", () => {
     expectClose(list.find((item) => item.name === implementation)?.score, throughput?.estimate.median);
 });
 
-test("tests without a value of the reference have no factors", () => {
+test("test types without a baseline value have no ratios", () => {
   const { ranking } = fixture;
   const test_types = Object.fromEntries(
     Object.entries(ranking.test_types).map(([kind, { headline, ...more }]) => {
@@ -66,13 +66,13 @@ test("tests without a value of the reference have no factors", () => {
   expect(list.filter((row) => Object.hasOwn(row.ratios, "db"))).not.toEqual([]);
 });
 
-test("a missing counted test removes the score", () => {
+test("without a counted test type, there is no score", () => {
   expect(geometricMean({ json: 2 }, ["json", "db"])).toBeNull();
   expect(geometricMean({ json: 2 }, ["json"])).toBeCloseTo(2, 12);
   expect(geometricMean({ json: 2 }, [])).toBeNull();
 });
 
-test("heat ranges from the best to a tenth", () => {
+test("heat colours range from 1 to about a tenth", () => {
   expect([1, 0.99, 0.5, 0.2, 0.05, 0].map(heat)).toEqual([0, 0, 2, 5, STEPS - 1, STEPS - 1]);
 });
 

@@ -101,7 +101,7 @@ test("filtering changes neither ranks nor ratios", () => {
   expect(kept[1]?.ratio).toEqual(all[3]?.standing?.to_reference);
 });
 
-test("empty facts and None are one facet value", () => {
+test("empty values and None are the same facet value", () => {
   const database = facets(INFOS.values()).find(({ facet }) => facet === "database");
   expect(database?.values).toEqual([
     { value: "none", key: "none", count: 2 },
@@ -109,14 +109,14 @@ test("empty facts and None are one facet value", () => {
   ]);
 });
 
-test("facets combine with and, values with or", () => {
+test("facets combine with AND, their values with OR", () => {
   const route = emptyRoute();
   route.facets.language = ["Go", "Java"];
   route.facets.database = ["Postgres"];
   expect(names(visibleRows(all, route))).toEqual(["gamma", "delta"]);
 });
 
-test("each alternative may match a name or tag", () => {
+test("each alternative may match names or tags", () => {
   expect(names(visibleRows(all, { ...emptyRoute(), text: "GAM, fast" }))).toEqual(["beta", "gamma"]);
 });
 
@@ -202,7 +202,7 @@ test("only presets that filter something are available", () => {
   expect(named).toEqual(["Full ORM", "Raw SQL"]);
 });
 
-test("memory ranks ascending with shares of the least", () => {
+test("memory ranks ascending, with shares of the minimum", () => {
   const list = rankRows(TABLE, INFOS, "memory", "alpha");
   expect(list.map((entry) => [entry.name, entry.position, entry.share])).toEqual([
     ["beta", 1, 1],
@@ -218,7 +218,7 @@ test("memory ranks ascending with shares of the least", () => {
   expect(places).toEqual([1, 1, 1, 4, null]);
 });
 
-test("each metric ranks from its better end", () => {
+test("each metric ranks its best value first", () => {
   const table = {
     ...TABLE,
     rows: [

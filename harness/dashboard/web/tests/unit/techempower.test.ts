@@ -25,7 +25,7 @@ test("throughput counts successful responses at the best load", () => {
   ]);
 });
 
-test("the headline of query tests is the highest count", () => {
+test("query tests use the highest query count as headline", () => {
   const table = convert(FILE, "f").document.ranking.test_types.query?.headline;
   expect(table?.load?.queries).toBe(20);
   expect(table?.rows.map((row) => row.implementation)).toEqual(["two", "one"]);

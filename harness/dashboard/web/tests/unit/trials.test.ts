@@ -22,7 +22,7 @@ test("a trial is named by process and round", () => {
   expect(trialName(witness({}))).toBe("P1 R1, check by wrk");
 });
 
-test("the witness is compared with the trial before it", () => {
+test("a witness is compared with the trial before it", () => {
   const trials = [
     trial({ cpu_per_request: 50e-6 }),
     trial({ started_at: 3 }),
@@ -37,7 +37,7 @@ test("the witness is compared with the trial before it", () => {
   expect(describeWitness(trials)).toBe("wrk, independent check: CPU per request agrees within 2.6 %");
 });
 
-test("a witness that disagrees is not said to agree", () => {
+test("a disagreeing witness is reported as such", () => {
   const flag = {
     name: "witness",
     outcome: "warn",

@@ -1,4 +1,4 @@
-//! Any command line is parsed or rejected. `Plan::new`, which resolves hosts and opens files, is not called.
+//! Any command line is parsed or rejected. The target does not resolve hosts or open files (`Plan::new`).
 
 #![no_main]
 

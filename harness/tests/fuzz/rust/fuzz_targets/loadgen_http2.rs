@@ -1,4 +1,4 @@
-//! The state of an HTTP/2 connection does not depend on how the server's bytes are split, and stays within limits.
+//! An HTTP/2 connection yields the same events however the server's bytes are split, and its output stays bounded.
 
 #![no_main]
 
@@ -8,9 +8,9 @@ use tfb_fuzz::{pieces, split_input};
 
 const LIMITS: Limits = Limits { depth: 4, window: 10_000, body: 1_000, shared_table: true };
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0]; // empty SETTINGS frame
-const MAX_OUTPUT: usize = 17; // bytes of replies per byte of the server
+const MAX_OUTPUT: usize = 17; // maximum reply bytes per byte from the server
 
-/// Return the events as text, and the replies.
+/// Return the events as text, and the number of reply bytes.
 fn read(pieces: &[&[u8]]) -> (Vec<String>, usize) {
     let request = EncodedRequest::new("GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"", "http").unwrap();
     let (mut out, mut events) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Any request table is parsed or rejected. Each draw from a parsed table yields a valid request.
+//! Any request table is parsed or rejected. Parsed tables yield only valid requests.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Parsed responses depend neither on how the stream is split nor on the head cache.
+//! Parsing yields the same responses however the stream is split, with and without the head cache.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any scenario is parsed or rejected. A parsed scenario's requests are well-formed, regardless of server responses.
+//! Any scenario is parsed or rejected. A parsed scenario's requests are well-formed, whatever the server responds.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use tfb_fuzz::scenario::Scenario;
 
 const HEADERS: &str = "Host: a\r\n";
 
-/// Check the framing of a request. The body, if any, must be a JSON document.
+/// Assert that a request is correctly framed and that its body, if any, is JSON.
 fn check(request: &[u8]) {
     let end = memchr::memmem::find(request, b"\r\n\r\n").expect("a head ends with an empty line") + 4;
     let (head, body) = (std::str::from_utf8(&request[..end]).expect("a head is ASCII"), &request[end..]);
@@ -39,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
             step.write(HEADERS, &values, &mut out, &mut scratch);
             check(&out);
             if !step.capture(parts.next().unwrap_or(b"{}"), &mut values) {
-                break; // the load generator also stops here
+                break; // the load generator stops here as well
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The state of a WebSocket connection does not depend on how the server's bytes are split.
+//! A WebSocket connection yields the same events however the server's bytes are split.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ use tungstenite::handshake::derive_accept_key;
 
 static POOL: LazyLock<MessagePool> = LazyLock::new(|| MessagePool::new(&mut Random::new(2)));
 
-/// Return the events as text. The bytes follow a valid response to the upgrade if `upgraded` is set.
+/// Return the events as text. If `upgraded` is set, a valid upgrade response precedes the bytes.
 fn read(pieces: &[&[u8]], upgraded: bool) -> Vec<String> {
     let (mut random, mut out, mut events) = (Random::new(1), Vec::new(), Vec::new());
     let mut session = WebSocketSession::new("/ws", "Host: a\r\n", &mut random, &mut out);

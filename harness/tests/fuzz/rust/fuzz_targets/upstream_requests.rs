@@ -1,4 +1,4 @@
-//! The upstream server counts the same number of requests however the stream is split.
+//! The upstream server counts the same requests however the stream is split.
 
 #![no_main]
 

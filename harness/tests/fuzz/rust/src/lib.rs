@@ -1,4 +1,4 @@
-//! The modules under test, and helpers for the fuzz targets.
+//! The modules under test, and helpers for fuzz targets.
 //!
 //! The load generator has no library, so this crate includes its modules by path.
 
@@ -20,11 +20,11 @@ mod loadgen {
 
 pub use loadgen::{arguments, clock, http2, random, requests, response, scenario, schedule, transport, websocket};
 
-/// Cut a stream into pieces of 1 to `max_length` bytes, with lengths drawn by `seed`.
+/// Split a stream into pieces of 1 to `max_length` bytes. `seed` determines the lengths.
 pub fn pieces(mut stream: &[u8], max_length: usize, mut seed: u64) -> Vec<&[u8]> {
     let mut pieces = Vec::new();
     while !stream.is_empty() {
-        // Knuth's MMIX generator; only its upper bits are random enough.
+        // Knuth's MMIX generator. Only the upper bits are random enough.
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let length = (1 + (seed >> 33) as usize % max_length).min(stream.len());
         let (piece, rest) = stream.split_at(length);
@@ -34,7 +34,7 @@ pub fn pieces(mut stream: &[u8], max_length: usize, mut seed: u64) -> Vec<&[u8]>
     pieces
 }
 
-/// Split a fuzz input into maximum piece length (from the first byte), seed (from the first two bytes) and stream.
+/// Return a fuzz input's maximum piece length (from byte 0), seed (from bytes 0 and 1) and stream (the rest).
 pub fn split_input(data: &[u8]) -> Option<(usize, u64, &[u8])> {
     let (&[size, seed], stream) = data.split_first_chunk::<2>()?;
     Some((1 << (size % 18), u64::from(seed) << 8 | u64::from(size), stream))

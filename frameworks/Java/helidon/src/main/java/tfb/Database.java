@@ -4,7 +4,7 @@ import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import java.time.Duration;
 
-/** The connection pool. */
+/** Creates the connection pool. */
 final class Database {
 
     private static final int CONNECTIONS_PER_CPU = 8;
@@ -13,7 +13,7 @@ final class Database {
 
     private Database() {}
 
-    /** Creates a pool that connects on demand, so the server starts even without a database. */
+    /** Creates a pool that connects on demand, so that the server can start before the database. */
     static HikariDataSource open(Settings settings) {
         HikariConfig config = new HikariConfig();
         config.setJdbcUrl("jdbc:postgresql://%s:%d/%s?sslmode=disable"

@@ -44,7 +44,7 @@ final class DatabaseService {
         response.send(template.execute(new FortunesPage(all)));
     }
 
-    /** Returns the parameter {@code queries}, clamped to 1..500; 1 if it is missing or not an integer. */
+    /** Returns the {@code queries} parameter, clamped to 1..500, or 1 if it is missing or not an integer. */
     private static int count(ServerRequest request) {
         return IntegerParameter.clamp(request.query().first("queries").orElse(null), 1, 500, 1);
     }

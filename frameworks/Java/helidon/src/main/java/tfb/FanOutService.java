@@ -12,7 +12,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** Handles /fan-out. The calls run concurrently, each on a virtual thread. */
+/** Handles /fan-out by calling the upstream concurrently, with one virtual thread per call. */
 final class FanOutService {
 
     private final WebClient client;

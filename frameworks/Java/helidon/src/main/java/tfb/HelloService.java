@@ -5,7 +5,7 @@ import io.helidon.common.media.type.MediaTypes;
 import io.helidon.webserver.http.ServerRequest;
 import io.helidon.webserver.http.ServerResponse;
 
-/** Handlers for the tests without a database. */
+/** Handlers for the endpoints that use no database. */
 final class HelloService {
 
     void json(ServerRequest request, ServerResponse response) throws JsonProcessingException {
@@ -17,7 +17,7 @@ final class HelloService {
         response.send("Hello, World!");
     }
 
-    /** Simulates a slow remote system. The virtual thread waits while its carrier does other work. */
+    /** Sleeps for the requested time. Only the virtual thread waits; its carrier thread runs other requests. */
     void delay(ServerRequest request, ServerResponse response) throws InterruptedException {
         Thread.sleep(IntegerParameter.clamp(request.query().first("ms").orElse(null), 0, 1000, 0));
         plaintext(request, response);

@@ -9,14 +9,16 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.List;
 
-/** Encodes JSON with Jackson directly, because Helidon's Jackson module has no release for this version. */
+/**
+ * Encodes JSON with Jackson directly, because Helidon's Jackson module has not been released for this Helidon version.
+ */
 final class Json {
 
     private static final ObjectMapper MAPPER = new ObjectMapper();
 
     private Json() {}
 
-    /** Reads the data set, a JSON array. Returns null if the name is empty. */
+    /** Reads the data set, a JSON array of items. Returns null if {@code file} is empty. */
     static List<Item> readItems(String file) {
         try {
             return file.isEmpty() ? null : List.of(MAPPER.readValue(new File(file), Item[].class));

@@ -90,8 +90,9 @@ public final class Main {
     }
 
     /**
-     * Adds the Server header, rejects HEAD, and closes connections on request. Helidon 4.5 would send a body for HEAD,
-     * even with its default 404 response. It also announces that it will close a connection, but leaves it open.
+     * Adds the Server header and works around two Helidon 4.5 bugs. HEAD requests are rejected, because even Helidon's
+     * default 404 response to HEAD has a body. Connections are closed if the client requests it, because Helidon only
+     * announces the close.
      */
     private static void everyRequest(FilterChain chain, RoutingRequest request, RoutingResponse response) {
         response.header(SERVER);
@@ -105,7 +106,7 @@ public final class Main {
         }
     }
 
-    /** Responds with 503 and logs at most one line per second. */
+    /** Responds with 503, and logs at most one failure per second. */
     private static void unavailable(ServerResponse response, String what, Exception failure) {
         long second = System.nanoTime() / 1_000_000_000;
         if (LOGGED.getAndSet(second) != second) {

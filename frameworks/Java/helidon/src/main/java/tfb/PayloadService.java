@@ -9,14 +9,14 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.util.List;
 
-/** The tests of payloads: items with totals, and uploads. */
+/** Handlers for the payload endpoints: items with totals, and uploads. */
 final class PayloadService {
 
     private static final int BUFFER_BYTES = 64 * 1024;
 
     private final List<Item> items;
 
-    /** {@code items} is the data set, or null. */
+    /** @param items the data set, or null if none is configured */
     PayloadService(List<Item> items) {
         this.items = items;
     }
@@ -32,7 +32,7 @@ final class PayloadService {
         Json.send(response, new Item.Page(page, page.size()));
     }
 
-    /** Counts the bytes of the body while they arrive. */
+    /** Counts the body's bytes as they arrive. */
     void upload(ServerRequest request, ServerResponse response) throws IOException {
         long bytes = 0;
         if (request.content().hasEntity()) {

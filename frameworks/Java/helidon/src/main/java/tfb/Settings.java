@@ -1,6 +1,6 @@
 package tfb;
 
-/** Settings from environment variables. All but listen address and database may be empty or 0. */
+/** Settings from environment variables. If not configured, optional strings are empty and optional ports are 0. */
 record Settings(
         String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword,
         String upstreamUrl, String dataSet, String folder, int httpsPort, String certificate, String key) {

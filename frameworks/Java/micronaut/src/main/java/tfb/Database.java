@@ -9,7 +9,7 @@ import jakarta.inject.Singleton;
 import java.time.Duration;
 import javax.sql.DataSource;
 
-/** The connection pool and the repositories. */
+/** Factory for the connection pool and the repositories. */
 @Factory
 final class Database {
 
@@ -17,11 +17,11 @@ final class Database {
     private static final int CONNECT_SECONDS = 5;
     private static final long VALIDATION_MILLIS = 500;
 
-    /** Settings of the database in application.properties. */
+    /** Database settings from application.properties. */
     @ConfigurationProperties("database")
     record Settings(String host, int port, String name, String user, String password) {}
 
-    /** Creates a pool that connects on demand, so that the server also starts without a database. */
+    /** Creates a pool that connects on demand, so that the server can start before the database. */
     @Singleton
     @Bean(preDestroy = "close")
     HikariDataSource pool(Settings settings) {

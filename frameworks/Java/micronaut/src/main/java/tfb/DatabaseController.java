@@ -10,7 +10,7 @@ import java.sql.SQLException;
 import java.util.Comparator;
 import java.util.List;
 
-/** Single query, multiple queries, updates, fortunes: blocking JDBC on virtual threads. */
+/** Database endpoints, which use blocking JDBC on virtual threads. */
 @Controller
 @ExecuteOn(TaskExecutors.BLOCKING)
 final class DatabaseController {
@@ -50,7 +50,7 @@ final class DatabaseController {
         return HttpResponse.ok(template.execute(new FortunesPage(all))).contentType(TEXT_HTML);
     }
 
-    /** Returns the parameter {@code queries}, clamped to 1..500; 1 if it is missing or not an integer. */
+    /** Returns the {@code queries} parameter, clamped to 1..500, or 1 if it is missing or not an integer. */
     private static int count(HttpParameters parameters) {
         return IntegerParameter.clamp(parameters.get("queries"), 1, 500, 1);
     }

@@ -8,7 +8,7 @@ import jakarta.inject.Singleton;
 import java.sql.SQLException;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Responds with 503 to failures of the database, and logs at most one line per second. */
+/** Responds with 503 if the database fails, and logs at most one failure per second. */
 @Singleton
 final class DatabaseFailureHandler implements ExceptionHandler<SQLException, HttpResponse<?>> {
 

@@ -16,7 +16,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 
-/** Makes the calls concurrently, each on a virtual thread. */
+/** Handles /fan-out by calling the upstream concurrently, with one virtual thread per call. */
 @Controller
 @ExecuteOn(TaskExecutors.BLOCKING)
 final class FanOutController {

@@ -6,7 +6,7 @@ import io.micronaut.http.HttpStatus;
 import io.micronaut.http.annotation.RequestFilter;
 import io.micronaut.http.annotation.ServerFilter;
 
-/** Rejects HEAD. Micronaut 5.0 would close the connection, because its responses to HEAD have no length. */
+/** Rejects HEAD requests. Micronaut 5.0 would respond without Content-Length, and then close the connection. */
 @ServerFilter(patterns = ServerFilter.MATCH_ALL_PATTERN, methods = HttpMethod.HEAD)
 final class HeadFilter {
 

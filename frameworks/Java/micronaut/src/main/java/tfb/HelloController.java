@@ -7,7 +7,7 @@ import io.micronaut.http.annotation.Get;
 import io.micronaut.scheduling.TaskExecutors;
 import io.micronaut.scheduling.annotation.ExecuteOn;
 
-/** The tests without a database. */
+/** Endpoints that use no database. */
 @Controller
 final class HelloController {
 
@@ -21,7 +21,7 @@ final class HelloController {
         return "Hello, World!";
     }
 
-    /** Simulates a slow remote system. A virtual thread waits. */
+    /** Sleeps for the requested time on a virtual thread. */
     @Get(uri = "/delay", produces = MediaType.TEXT_PLAIN, headRoute = false)
     @ExecuteOn(TaskExecutors.BLOCKING)
     String delay(HttpParameters parameters) throws InterruptedException {

@@ -7,7 +7,7 @@ import java.sql.SQLException;
 import java.util.concurrent.ThreadLocalRandom;
 import javax.sql.DataSource;
 
-/** Access to the {@code world} table. Each row is read with a separate SELECT; one bulk UPDATE writes all rows. */
+/** Repository for the {@code world} table. Reads each row with its own SELECT, and writes all rows with one UPDATE. */
 public final class WorldRepository {
 
     private static final int ROWS = 10_000;
@@ -24,7 +24,7 @@ public final class WorldRepository {
         this.database = database;
     }
 
-    /** Returns {@code count} random rows, drawn independently, so that rows may repeat. */
+    /** Returns {@code count} random rows. They are drawn independently, so rows may repeat. */
     public World[] random(int count) throws SQLException {
         int[] ids = ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
         try (Connection connection = database.getConnection()) {
@@ -32,7 +32,7 @@ public final class WorldRepository {
         }
     }
 
-    /** Updates {@code count} different rows. Ids ascend, so concurrent updates lock rows in the same order. */
+    /** Updates {@code count} distinct rows in ascending id order, so that concurrent updates cannot deadlock. */
     public World[] updateRandom(int count) throws SQLException {
         int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
         try (Connection connection = database.getConnection()) {
@@ -69,7 +69,7 @@ public final class WorldRepository {
         }
     }
 
-    /** Draws a number other than {@code old}. */
+    /** Returns a random number that differs from {@code old}. */
     private static int numberOtherThan(int old) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return number < old ? number : number + 1;

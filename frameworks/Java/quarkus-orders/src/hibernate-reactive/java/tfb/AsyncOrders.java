@@ -6,7 +6,7 @@ import jakarta.persistence.LockModeType;
 import java.util.List;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 
-/** Order operations on Hibernate Reactive. A change locks the order's row, then reads the items separately. */
+/** Order operations with Hibernate Reactive. Changes lock the order's row before they read the items. */
 @ApplicationScoped
 class AsyncOrders {
 

@@ -4,7 +4,7 @@ import io.smallrye.mutiny.Uni;
 import jakarta.ws.rs.WebApplicationException;
 import org.hibernate.HibernateException;
 
-/** Converts the reactive client's various exceptions to HibernateException, which leads to a 503 response. */
+/** Wraps the reactive client's exceptions in HibernateException, which is mapped to a 503 response. */
 final class DatabaseUnavailable {
 
     private DatabaseUnavailable() {}

@@ -21,7 +21,9 @@ public class ConstraintFailureMapper implements ExceptionMapper<ConstraintViolat
                 .collect(Collectors.joining("; ")));
     }
 
-    /** Returns the last node of the property path, which starts with the method and the parameter. */
+    /**
+     * Returns the invalid property's name: the last node of its path, which starts with the method and the parameter.
+     */
     private static String member(ConstraintViolation<?> violation) {
         String name = null;
         for (Path.Node node : violation.getPropertyPath()) {

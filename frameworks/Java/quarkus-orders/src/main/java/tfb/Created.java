@@ -1,4 +1,4 @@
 package tfb;
 
-/** The response to POST /orders/dataload. */
+/** The response body of POST /orders/dataload: the number of created orders. */
 public record Created(int created) {}

@@ -10,12 +10,12 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/** The body of POST /orders/dataload: the number of orders to create, with one item each. */
+/** The request body of POST /orders/dataload: the number of one-item orders to create. */
 public record DataLoad(@NotNull @Min(1) @Max(1000) Integer orders) {
 
     private static final String CARD = "4111111111111111";
 
-    /** Returns the ids of customers and items: order k belongs to customer k and contains item k. */
+    /** Returns the integers from 1 to {@code orders}. Order k belongs to customer k and contains item k. */
     List<Integer> ids() {
         return IntStream.rangeClosed(1, orders).boxed().toList();
     }

@@ -3,12 +3,12 @@ package tfb;
 /** The path segment {itemId}. An invalid id becomes 0, which no item has. */
 public record ItemId(int value) {
 
-    /** JAX-RS creates the object with this method. */
+    /** JAX-RS calls this method to convert the parameter. */
     public static ItemId fromString(String text) {
         return new ItemId((int) PathNumber.of(text, Integer.MAX_VALUE));
     }
 
-    /** Returns this id, or throws a 404 if it is invalid. */
+    /** Returns this id, or fails with 404 if it is invalid. */
     ItemId possible() {
         if (value == 0) {
             throw Problems.notFound("The path names no item");

@@ -11,7 +11,10 @@ import jakarta.ws.rs.core.Response.Status;
 import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 
-/** Responds with 400 to invalid JSON bodies. A separate mapper is needed for each exception class that a stack maps. */
+/**
+ * Responds with 400 to invalid JSON bodies. A separate mapper is needed for each exception class that RESTEasy or
+ * Quarkus REST maps by default.
+ */
 abstract class JsonFailureMapper<E extends JsonProcessingException> implements ExceptionMapper<E> {
 
     /** Takes precedence over mappers with the default priority. */
@@ -22,22 +25,22 @@ abstract class JsonFailureMapper<E extends JsonProcessingException> implements E
         return Problem.of(Status.BAD_REQUEST, "The body is not the JSON that is expected: " + failure.getOriginalMessage());
     }
 
-    /** For malformed JSON. */
+    /** Handles malformed JSON. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Parse extends JsonFailureMapper<JsonParseException> {}
 
-    /** For JSON of an unexpected form, in RESTEasy Classic. */
+    /** Handles JSON of an unexpected shape in RESTEasy Classic. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Mapping extends JsonFailureMapper<JsonMappingException> {}
 
-    /** For JSON of an unexpected form, in Quarkus REST. */
+    /** Handles JSON of an unexpected shape in Quarkus REST. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Mismatch extends JsonFailureMapper<MismatchedInputException> {}
 
-    /** For other errors, such as a number out of range. */
+    /** Handles other errors, such as a number out of range. */
     @Provider
     @Priority(BEFORE_THE_STACKS)
     public static class Other extends JsonFailureMapper<JsonProcessingException> {}

@@ -2,7 +2,10 @@ package tfb;
 
 import jakarta.ws.rs.core.UriInfo;
 
-/** The parameter {@code limit}, read from the URI because {@code @QueryParam} of Quarkus REST ignores empty values. */
+/**
+ * The {@code limit} parameter. It is read from the URI, because Quarkus REST's {@code @QueryParam} ignores empty
+ * values.
+ */
 final class Limit {
 
     private static final int DEFAULT = 20;
@@ -10,7 +13,10 @@ final class Limit {
 
     private Limit() {}
 
-    /** Returns the limit (1 to 100) in {@code uri}, or the default if it is missing. Throws a 400 for other values. */
+    /**
+     * Returns the limit in {@code uri}, or the default if it is missing. Fails with 400 unless the limit is from 1 to
+     * 100.
+     */
     static int of(UriInfo uri) {
         String text = uri.getQueryParameters().getFirst("limit");
         if (text == null) {

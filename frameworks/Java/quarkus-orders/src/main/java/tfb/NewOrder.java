@@ -8,13 +8,13 @@ import jakarta.validation.constraints.Size;
 import java.util.List;
 import java.util.Objects;
 
-/** The body of POST /orders. */
+/** The request body of POST /orders. */
 public record NewOrder(
         @NotNull Integer customerId,
         @NotNull @Pattern(regexp = CardChange.NUMBER) String card,
         @NotNull @Size(min = 1, max = 20) List<@NotNull @Valid NewOrderItem> items) {
 
-    /** Returns whether all items differ. Bean Validation checks this in addition to the components' constraints. */
+    /** Returns whether every item occurs only once. Bean Validation checks this in addition to the fields. */
     @AssertTrue(message = "must not hold the same item twice")
     public boolean isWithoutRepetition() {
         return items == null || itemIds().size() == itemIds().stream().distinct().count();
@@ -24,7 +24,7 @@ public record NewOrder(
         return items.stream().filter(Objects::nonNull).map(NewOrderItem::itemId).toList();
     }
 
-    /** Returns the order at current prices, or throws a 400 if the customer or an item does not exist. */
+    /** Returns the order at current prices, or fails with 400 if the customer or an item does not exist. */
     Order toOrder(Customer customer, List<Item> priced) {
         if (customer == null) {
             throw Problems.badRequest("There is no customer " + customerId);

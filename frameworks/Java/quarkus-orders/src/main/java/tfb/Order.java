@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/** A row of the {@code orders} table with its items. The total always equals the sum over the items. */
+/** A row of the {@code orders} table with its items. Every change to the items updates the total. */
 @Entity
 @Table(name = "orders")
 public class Order {
@@ -68,13 +68,16 @@ public class Order {
         return items;
     }
 
-    /** Adds {@code quantity} pieces at the item's current price. */
+    /** Adds {@code quantity} units of the item at its current price. */
     void add(Item item, int quantity) {
         items.add(new OrderItem(this, item, quantity));
         sumUp();
     }
 
-    /** Like {@link #add}, but throws a 400 if the item does not exist, and a 409 if the order already contains it. */
+    /**
+     * Adds an item like {@link #add}. Fails with 400 if {@code item} is null, and with 409 if the order already
+     * contains it.
+     */
     void addOnce(Item item, int itemId, int quantity) {
         if (item == null) {
             throw Problems.unknownItem(itemId);
@@ -85,7 +88,7 @@ public class Order {
         add(item, quantity);
     }
 
-    /** Throws a 404 if the order does not contain the item. */
+    /** Removes the item, or fails with 404 if the order does not contain it. */
     void remove(int itemId) {
         items.remove(find(itemId).orElseThrow(() -> Problems.notInOrder(itemId)));
         sumUp();

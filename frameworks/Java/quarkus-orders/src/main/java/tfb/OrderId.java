@@ -1,9 +1,12 @@
 package tfb;
 
-/** The path segment {id}. An invalid id becomes 0, so the body is still validated before the request is rejected with 404. */
+/**
+ * The path segment {id}. An invalid id becomes 0, which no order has, so that the 400 for an invalid body takes
+ * precedence over the 404.
+ */
 public record OrderId(long value) {
 
-    /** JAX-RS creates the object with this method. */
+    /** JAX-RS calls this method to convert the parameter. */
     public static OrderId fromString(String text) {
         return new OrderId(PathNumber.of(text, Long.MAX_VALUE));
     }

@@ -1,4 +1,6 @@
 package tfb;
 
-/** The key of the {@code order_item} table. The component names match {@link OrderItem}. */
+/**
+ * The primary key of the {@code order_item} table. Its fields must have the same names as those of {@link OrderItem}.
+ */
 public record OrderItemId(Long order, int itemId) {}

@@ -5,7 +5,7 @@ import java.math.BigDecimal;
 import java.util.Comparator;
 import java.util.List;
 
-/** An order in a response: amounts are strings, items are sorted by id. */
+/** An order as it appears in responses: amounts are strings, and items are sorted by id. */
 public record OrderView(
         long id,
         int customerId,

@@ -1,6 +1,6 @@
 package tfb;
 
-/** HQL queries shared by the variants with Hibernate ORM and Hibernate Reactive. */
+/** HQL queries shared by the Hibernate ORM and Hibernate Reactive variants. */
 final class Queries {
 
     static final String ITEMS = "from Item where id in :ids";

@@ -5,7 +5,7 @@ import jakarta.ws.rs.core.Response;
 import jakarta.ws.rs.ext.ExceptionMapper;
 import jakarta.ws.rs.ext.Provider;
 
-/** Responds with a problem for each HTTP error that JAX-RS or a resource throws. */
+/** Converts HTTP errors thrown by JAX-RS or a resource to problem responses. */
 @Provider
 public class RequestFailureMapper implements ExceptionMapper<WebApplicationException> {
 

@@ -9,7 +9,7 @@ import com.fasterxml.jackson.databind.type.LogicalType;
 import io.quarkus.jackson.ObjectMapperCustomizer;
 import jakarta.inject.Singleton;
 
-/** Disables Jackson's coercions between strings, integers and other numbers, and rejects trailing content. */
+/** Disables Jackson's type coercions, such as number to string, and rejects trailing content. */
 @Singleton
 public class StrictJson implements ObjectMapperCustomizer {
 

@@ -4,7 +4,9 @@ import io.smallrye.mutiny.Uni;
 import jakarta.enterprise.context.ApplicationScoped;
 import java.util.List;
 
-/** Order operations on Hibernate ORM, wrapped in Unis. The blocking code runs on the worker thread that subscribes. */
+/**
+ * Order operations with Hibernate ORM, wrapped in Unis. The blocking code runs on the worker thread that subscribes.
+ */
 @ApplicationScoped
 class AsyncOrders {
 

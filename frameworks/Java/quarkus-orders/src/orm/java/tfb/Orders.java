@@ -6,7 +6,7 @@ import jakarta.transaction.Transactional;
 import java.util.List;
 import org.hibernate.Session;
 
-/** Order operations on Hibernate ORM. A change locks the order's row, then reads the items separately. */
+/** Order operations with Hibernate ORM. Changes lock the order's row before they read the items. */
 @ApplicationScoped
 class Orders {
 

@@ -21,7 +21,7 @@ import jakarta.ws.rs.core.UriInfo;
 import java.net.URI;
 import java.util.List;
 
-/** The resources below /orders, which return Unis on one worker thread per request. */
+/** The /orders endpoints, which return Unis and run on worker threads. */
 @Path("orders")
 @Blocking
 @Consumes(MediaType.APPLICATION_JSON)

@@ -20,7 +20,7 @@ import jakarta.ws.rs.core.UriInfo;
 import java.net.URI;
 import java.util.List;
 
-/** The resources below /orders, which return Unis on the event loop. */
+/** The /orders endpoints, which return Unis and run on the event loop. */
 @Path("orders")
 @Consumes(MediaType.APPLICATION_JSON)
 @Produces(MediaType.APPLICATION_JSON)

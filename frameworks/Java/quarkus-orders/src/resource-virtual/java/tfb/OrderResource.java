@@ -20,7 +20,7 @@ import jakarta.ws.rs.core.UriInfo;
 import java.net.URI;
 import java.util.List;
 
-/** The resources below /orders, on one virtual thread per request. */
+/** The /orders endpoints, with one virtual thread per request. */
 @Path("orders")
 @RunOnVirtualThread
 @Consumes(MediaType.APPLICATION_JSON)

@@ -20,7 +20,7 @@ import jakarta.ws.rs.core.UriInfo;
 import java.net.URI;
 import java.util.List;
 
-/** The resources below /orders, on one worker thread per request. */
+/** The /orders endpoints, which run on worker threads. */
 @Path("orders")
 @Blocking
 @Consumes(MediaType.APPLICATION_JSON)

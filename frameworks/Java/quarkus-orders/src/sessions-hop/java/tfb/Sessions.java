@@ -12,8 +12,8 @@ import org.hibernate.reactive.mutiny.Mutiny.Session;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 
 /**
- * Sessions of Hibernate Reactive for callers on a worker thread. Sessions run on an event loop, in a duplicated context
- * that is marked as safe. The result is handed back to a worker thread.
+ * Opens Hibernate Reactive sessions for callers on a worker thread. Each session runs on an event loop, in a duplicated
+ * Vert.x context that is marked as safe. The result is emitted on a worker thread.
  */
 @ApplicationScoped
 class Sessions {

@@ -6,7 +6,7 @@ import java.util.function.Function;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 
-/** Sessions of Hibernate Reactive for callers on the event loop. */
+/** Opens Hibernate Reactive sessions for callers on the event loop. */
 @ApplicationScoped
 class Sessions {
 

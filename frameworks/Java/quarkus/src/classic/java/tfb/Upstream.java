@@ -4,12 +4,12 @@ import jakarta.ws.rs.GET;
 import jakarta.ws.rs.Path;
 import org.eclipse.microprofile.rest.client.inject.RegisterRestClient;
 
-/** The upstream of /fan-out, called with MicroProfile's REST client. */
+/** A MicroProfile REST client for the service that /fan-out calls. */
 @Path("")
 @RegisterRestClient(configKey = "upstream")
 public interface Upstream {
 
-    /** Returns a decimal integer. */
+    /** Returns the response body, a decimal integer. */
     @GET
     String value();
 }

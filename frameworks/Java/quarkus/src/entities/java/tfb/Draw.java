@@ -3,7 +3,7 @@ package tfb;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Random ids and numbers. */
+/** Draws random ids and numbers for the {@code world} table. */
 final class Draw {
 
     private static final int ROWS = 10_000;
@@ -15,12 +15,12 @@ final class Draw {
         return ThreadLocalRandom.current().nextInt(1, ROWS + 1);
     }
 
-    /** Draws different ids, because a session reads a row only once, in ascending order, to prevent deadlocks. */
+    /** Draws distinct ids, because a session reads each row only once. They ascend, so that updates cannot deadlock. */
     static List<Integer> ids(int count) {
         return ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().boxed().toList();
     }
 
-    /** Draws a number other than {@code old}. */
+    /** Returns a random number that differs from {@code old}. */
     static int numberOtherThan(int old) {
         int number = ThreadLocalRandom.current().nextInt(1, MAX_NUMBER);
         return number < old ? number : number + 1;

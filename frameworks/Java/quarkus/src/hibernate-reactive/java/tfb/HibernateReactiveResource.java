@@ -10,7 +10,7 @@ import jakarta.ws.rs.core.MediaType;
 import java.util.List;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 
-/** Resources for the tests with a database, on the event loop, with Hibernate Reactive. */
+/** Database endpoints that use Hibernate Reactive on the event loop. */
 @Path("/")
 @Produces(MediaType.APPLICATION_JSON)
 public class HibernateReactiveResource {

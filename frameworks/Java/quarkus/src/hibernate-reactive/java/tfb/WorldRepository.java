@@ -7,7 +7,10 @@ import java.util.List;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 
-/** Access to the {@code world} table. A session runs one statement at a time, so rows are read in sequence; changes are written in one batch. */
+/**
+ * Repository for the {@code world} table. A session runs one statement at a time, so rows are read in sequence.
+ * Hibernate writes changes in one batch.
+ */
 @ApplicationScoped
 class WorldRepository {
 
@@ -22,12 +25,12 @@ class WorldRepository {
         return sessions.withSession(session -> session.find(World.class, Draw.id()));
     }
 
-    /** Returns {@code count} different rows. */
+    /** Returns {@code count} distinct random rows. */
     Uni<List<World>> random(int count) {
         return sessions.withSession(session -> find(session, count));
     }
 
-    /** Updates {@code count} different rows and returns them. */
+    /** Updates {@code count} distinct rows and returns them. */
     Uni<List<World>> updateRandom(int count) {
         return sessions.withTransaction(session -> find(session, count).invoke(worlds ->
                 worlds.forEach(world -> world.setRandomNumber(Draw.numberOtherThan(world.getRandomNumber())))));

@@ -10,7 +10,7 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.sql.SQLException;
 
-/** Resources for the tests with a database, on worker threads. */
+/** Database endpoints that run on worker threads. */
 @Path("/")
 @Blocking
 @Produces(MediaType.APPLICATION_JSON)

@@ -11,7 +11,10 @@ import jakarta.ws.rs.WebApplicationException;
 import jakarta.ws.rs.core.MediaType;
 import org.eclipse.microprofile.rest.client.inject.RestClient;
 
-/** Makes the calls in sequence, because workers that waited for other workers in the same pool could deadlock. */
+/**
+ * Handles /fan-out. The calls run in sequence: if workers waited for other workers of the same pool, they could
+ * deadlock.
+ */
 @Path("fan-out")
 @Blocking
 @Produces(MediaType.APPLICATION_JSON)

@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import javax.sql.DataSource;
 
-/** Access to the {@code fortune} table. */
+/** Repository for the {@code fortune} table. */
 @ApplicationScoped
 class FortuneRepository {
 

@@ -8,7 +8,7 @@ import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 
-/** Resources for the tests without a database, on worker threads. */
+/** Endpoints that use no database and run on worker threads. */
 @Path("/")
 @Blocking
 public class HelloResource {
@@ -27,7 +27,7 @@ public class HelloResource {
         return "Hello, World!";
     }
 
-    /** Simulates a slow remote system. The worker thread waits. */
+    /** Sleeps for the requested time, which blocks the worker thread. */
     @GET
     @Path("delay")
     @Produces(MediaType.TEXT_PLAIN)

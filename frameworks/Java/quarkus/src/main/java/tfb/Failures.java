@@ -5,7 +5,7 @@ import jakarta.ws.rs.core.Response.Status;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jboss.logging.Logger;
 
-/** The responses to failures of the database or the upstream. */
+/** Error responses for database and upstream failures. */
 final class Failures {
 
     private static final Logger LOG = Logger.getLogger(Failures.class);
@@ -13,7 +13,7 @@ final class Failures {
 
     private Failures() {}
 
-    /** Returns a 503 response, and logs at most one line per second. */
+    /** Returns a 503 response, and logs at most one failure per second. */
     static Response unavailable(String what, Throwable failure) {
         long second = System.nanoTime() / 1_000_000_000;
         if (LOGGED.getAndSet(second) != second) {

@@ -5,14 +5,14 @@ import io.quarkus.qute.TemplateInstance;
 import java.util.Comparator;
 import java.util.List;
 
-/** The page of /fortunes. */
+/** The /fortunes page. */
 final class FortunesPage {
 
     private static final Comparator<Fortune> BY_MESSAGE = Comparator.comparing(Fortune::message);
 
     private FortunesPage() {}
 
-    /** Creates the page with these rows and the additional fortune, sorted by message. */
+    /** Renders the given rows and the additional fortune, sorted by message. */
     static String of(List<Fortune> rows) {
         rows.add(new Fortune(0, "Additional fortune added at request time."));
         rows.sort(BY_MESSAGE);

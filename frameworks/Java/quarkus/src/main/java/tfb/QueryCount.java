@@ -1,9 +1,9 @@
 package tfb;
 
-/** The parameter {@code queries}: an integer clamped to 1..500; 1 if it is missing or not an integer. */
+/** The {@code queries} parameter: an integer clamped to 1..500, or 1 if it is missing or not an integer. */
 public record QueryCount(int value) {
 
-    /** JAX-RS creates the object with this method. */
+    /** JAX-RS calls this method to convert the parameter. */
     public static QueryCount fromString(String text) {
         return new QueryCount(IntegerParameter.clamp(text, 1, 500, 1));
     }

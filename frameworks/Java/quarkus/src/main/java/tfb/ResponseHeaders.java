@@ -12,7 +12,7 @@ import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
 import java.util.Locale;
 
-/** Adds Server and Date to all responses. Date is formatted once per second. */
+/** Adds the Server and Date headers to all responses. The date is formatted once per second. */
 @ApplicationScoped
 class ResponseHeaders {
 

@@ -10,7 +10,7 @@ import jakarta.ws.rs.core.MediaType;
 import java.util.List;
 import org.hibernate.Session;
 
-/** Resources for the tests with a database, on worker threads, with Hibernate ORM. */
+/** Database endpoints that use Hibernate ORM on worker threads. */
 @Path("/")
 @Blocking
 @Produces(MediaType.APPLICATION_JSON)

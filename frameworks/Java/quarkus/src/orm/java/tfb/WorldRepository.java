@@ -5,7 +5,9 @@ import jakarta.transaction.Transactional;
 import java.util.List;
 import org.hibernate.Session;
 
-/** Access to the {@code world} table. Each row is read with its own SELECT; Hibernate writes changes in one batch. */
+/**
+ * Repository for the {@code world} table. Reads each row with its own SELECT; Hibernate writes changes in one batch.
+ */
 @ApplicationScoped
 class WorldRepository {
 
@@ -20,13 +22,13 @@ class WorldRepository {
         return session.find(World.class, Draw.id());
     }
 
-    /** Returns {@code count} different rows. */
+    /** Returns {@code count} distinct random rows. */
     @Transactional
     List<World> random(int count) {
         return Draw.ids(count).stream().map(id -> session.find(World.class, id)).toList();
     }
 
-    /** Updates {@code count} different rows and returns them. */
+    /** Updates {@code count} distinct rows and returns them. */
     @Transactional
     List<World> updateRandom(int count) {
         List<World> worlds = random(count);

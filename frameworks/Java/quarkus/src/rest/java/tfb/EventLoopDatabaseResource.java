@@ -10,7 +10,7 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.util.List;
 
-/** Resources for the tests with a database, on the event loop that receives the request. */
+/** Database endpoints that run on the connection's event loop. */
 @Path("eventloop")
 @NonBlocking
 @Produces(MediaType.APPLICATION_JSON)

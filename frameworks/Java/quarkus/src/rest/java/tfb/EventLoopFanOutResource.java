@@ -12,7 +12,7 @@ import jakarta.ws.rs.core.MediaType;
 import java.util.stream.Stream;
 import org.eclipse.microprofile.rest.client.inject.RestClient;
 
-/** Makes the calls concurrently without blocking. */
+/** Handles /fan-out by calling the upstream concurrently, without blocking. */
 @Path("eventloop/fan-out")
 @NonBlocking
 @Produces(MediaType.APPLICATION_JSON)

@@ -10,7 +10,7 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.time.Duration;
 
-/** Resources for the tests without a database, on the event loop that receives the request. */
+/** Endpoints that use no database and run on the connection's event loop. */
 @Path("eventloop")
 @NonBlocking
 public class EventLoopHelloResource {
@@ -29,7 +29,7 @@ public class EventLoopHelloResource {
         return "Hello, World!";
     }
 
-    /** Simulates a slow remote system. No thread waits. */
+    /** Responds after the requested delay, without blocking a thread. */
     @GET
     @Path("delay")
     @Produces(MediaType.TEXT_PLAIN)

@@ -8,7 +8,7 @@ import jakarta.enterprise.context.ApplicationScoped;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Access to the {@code fortune} table. */
+/** Repository for the {@code fortune} table. */
 @ApplicationScoped
 class ReactiveFortuneRepository {
 

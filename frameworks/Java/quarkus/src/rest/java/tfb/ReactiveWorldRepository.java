@@ -11,7 +11,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Access to the {@code world} table. The SELECTs of a request are pipelined on one connection; one bulk UPDATE writes all rows. */
+/**
+ * Repository for the {@code world} table. It pipelines a request's SELECTs on one connection, and writes all rows with
+ * a single UPDATE.
+ */
 @ApplicationScoped
 class ReactiveWorldRepository {
 
@@ -34,13 +37,13 @@ class ReactiveWorldRepository {
         return select(database, ThreadLocalRandom.current().nextInt(1, ROWS + 1));
     }
 
-    /** Returns {@code count} random rows, drawn independently, so that rows may repeat. */
+    /** Returns {@code count} random rows. They are drawn independently, so rows may repeat. */
     Uni<List<World>> random(int count) {
         int[] ids = ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
         return database.withConnection(connection -> select(connection, ids));
     }
 
-    /** Updates {@code count} different rows. Ids ascend, so concurrent updates lock rows in the same order. */
+    /** Updates {@code count} distinct rows in ascending id order, so that concurrent updates cannot deadlock. */
     Uni<List<World>> updateRandom(int count) {
         int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
         return database.withConnection(connection -> select(connection, ids).chain(read -> {

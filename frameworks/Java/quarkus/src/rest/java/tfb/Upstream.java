@@ -5,16 +5,16 @@ import jakarta.ws.rs.GET;
 import jakarta.ws.rs.Path;
 import org.eclipse.microprofile.rest.client.inject.RegisterRestClient;
 
-/** The upstream of /fan-out, called with Quarkus's REST client. */
+/** A Quarkus REST client for the service that /fan-out calls. */
 @Path("")
 @RegisterRestClient(configKey = "upstream")
 public interface Upstream {
 
-    /** Returns a decimal integer. Blocks the thread. */
+    /** Blocks until the response arrives, and returns its body, a decimal integer. */
     @GET
     String value();
 
-    /** Returns a decimal integer asynchronously. */
+    /** Returns the response body, a decimal integer, without blocking. */
     @GET
     Uni<String> laterValue();
 }

@@ -9,7 +9,7 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.sql.SQLException;
 
-/** Resources for the tests with a database, on one virtual thread per request. */
+/** Database endpoints with one virtual thread per request. */
 @Path("virtual")
 @RunOnVirtualThread
 @Produces(MediaType.APPLICATION_JSON)

@@ -17,7 +17,7 @@ import java.util.concurrent.Future;
 import java.util.stream.Stream;
 import org.eclipse.microprofile.rest.client.inject.RestClient;
 
-/** Makes the calls concurrently, each on a virtual thread. */
+/** Handles /fan-out by calling the upstream concurrently, with one virtual thread per call. */
 @Path("virtual/fan-out")
 @RunOnVirtualThread
 @Produces(MediaType.APPLICATION_JSON)

@@ -8,7 +8,7 @@ import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 
-/** Resources for the tests without a database, on one virtual thread per request. */
+/** Endpoints that use no database, with one virtual thread per request. */
 @Path("virtual")
 @RunOnVirtualThread
 public class VirtualHelloResource {
@@ -27,7 +27,7 @@ public class VirtualHelloResource {
         return "Hello, World!";
     }
 
-    /** Simulates a slow remote system. The virtual thread waits while its carrier does other work. */
+    /** Sleeps for the requested time. Only the virtual thread waits; its carrier thread runs other requests. */
     @GET
     @Path("delay")
     @Produces(MediaType.TEXT_PLAIN)

@@ -3,7 +3,7 @@ package tfb;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 
-/** The connection pool. */
+/** Creates the connection pool. */
 final class Database {
 
     /** Time limit for obtaining a connection. It is short, because a waiting worker cannot serve other requests. */

@@ -7,7 +7,7 @@ import java.sql.SQLException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Responds with 503 if the database fails, and logs at most one line per second. */
+/** Responds with 503 if the database fails, and logs at most one failure per second. */
 @Provider
 public final class DatabaseFailureMapper implements ExceptionMapper<SQLException> {
 

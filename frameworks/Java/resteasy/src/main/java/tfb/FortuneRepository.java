@@ -8,7 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import javax.sql.DataSource;
 
-/** Access to the {@code fortune} table. */
+/** Repository for the {@code fortune} table. */
 public final class FortuneRepository {
 
     private final DataSource database;

@@ -7,7 +7,7 @@ import java.sql.SQLException;
 import java.util.Comparator;
 import java.util.List;
 
-/** The resource /fortunes: the stored fortunes and an additional one, sorted by message. */
+/** Handles /fortunes. The response contains the stored fortunes and an additional one, sorted by message. */
 @Path("fortunes")
 public class FortuneResource {
 

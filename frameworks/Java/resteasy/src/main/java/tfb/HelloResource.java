@@ -5,7 +5,7 @@ import jakarta.ws.rs.Path;
 import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.core.MediaType;
 
-/** Resources for the tests without a database. */
+/** Endpoints that use no database. */
 @Path("/")
 public class HelloResource {
 

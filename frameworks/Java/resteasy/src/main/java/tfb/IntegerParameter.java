@@ -4,8 +4,8 @@ import java.math.BigInteger;
 import java.util.regex.Pattern;
 
 /**
- * An integer in the query string; {@code value} is null if the text is not an integer. JAX-RS creates the object from
- * the parameter's first value with {@link #fromString}.
+ * An integer query parameter. {@code value} is null if the text is not an integer. If a parameter is repeated, JAX-RS
+ * passes its first value to {@link #fromString}.
  */
 public record IntegerParameter(BigInteger value) {
 
@@ -15,7 +15,10 @@ public record IntegerParameter(BigInteger value) {
         return new IntegerParameter(INTEGER.matcher(text).matches() ? new BigInteger(text) : null);
     }
 
-    /** Returns the number clamped to a range, or {@code defaultValue} if the parameter is missing (null) or not an integer. */
+    /**
+     * Returns the value clamped to {@code min..max}, or {@code defaultValue} if the parameter is missing (null) or not
+     * an integer.
+     */
     static int clamp(IntegerParameter parameter, int defaultValue, int min, int max) {
         if (parameter == null || parameter.value == null) {
             return defaultValue;

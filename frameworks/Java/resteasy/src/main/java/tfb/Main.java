@@ -6,7 +6,7 @@ import com.zaxxer.hikari.HikariDataSource;
 public final class Main {
 
     /**
-     * Number of worker threads, and of database connections, per CPU. The numbers are equal, so no worker waits for a
+     * Worker threads per CPU, and also database connections per CPU. As the numbers are equal, no worker waits for a
      * connection, and no connection is idle while requests wait. README.md describes the measurement.
      */
     private static final int WORKERS_PER_CPU = 8;

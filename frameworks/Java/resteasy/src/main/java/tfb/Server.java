@@ -42,15 +42,16 @@ final class Server {
                 .setIoThreads(Runtime.getRuntime().availableProcessors())
                 .setWorkerThreads(workers)
                 .setSocketOption(Options.BACKLOG, BACKLOG)
-                // Undertow's default pool keeps only four buffers per thread and reallocates all others each time.
+                // Undertow's default pool keeps only four buffers per thread, and allocates any others anew for each
+                // use.
                 .setByteBufferPool(new DefaultByteBufferPool(true, BUFFER_BYTES, POOLED_BUFFERS, BUFFERS_OF_A_THREAD))
                 .setServerOption(UndertowOptions.MAX_HEADER_SIZE, MAX_HEADER_BYTES)
-                // HTTP/1.1 connections are persistent by default, so the header is unnecessary.
+                // HTTP/1.1 connections are persistent by default, so the keep-alive header is unnecessary.
                 .setServerOption(UndertowOptions.ALWAYS_SET_KEEP_ALIVE, false));
         return server;
     }
 
-    /** Completes requests in progress and rejects new requests with 503. */
+    /** Stops the server. Requests in progress are completed, and new ones are rejected with 503. */
     void stop() {
         requests.shutdown();
         try {

@@ -1,6 +1,6 @@
 package tfb;
 
-/** Settings from environment variables: listen address, database, and upstream of /fan-out (may be null). */
+/** Settings from environment variables: listen address, database, and /fan-out's upstream, which may be null. */
 record Settings(String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword,
         String upstreamUrl) {
 

@@ -32,9 +32,9 @@ public final class Upstream {
     }
 
     /**
-     * Makes the calls concurrently and returns the sum of their results. Blocks the thread.
+     * Calls the upstream concurrently and returns the sum of the results. Blocks until all calls have finished.
      *
-     * @throws WebApplicationException with 502 if a call fails
+     * @throws WebApplicationException (status 502) if a call fails
      */
     long sum(int calls) {
         List<CompletableFuture<HttpResponse<String>>> answers =

@@ -10,7 +10,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutorService;
 
-/** Resources for the tests that wait. Blocking code runs on virtual threads, so no worker thread waits. */
+/** Handles /delay and /fan-out. Blocking code runs on virtual threads, so no worker thread waits. */
 @Path("/")
 public class WaitingResource {
 
@@ -20,7 +20,7 @@ public class WaitingResource {
     private final ExecutorService threads;
     private final Upstream upstream;
 
-    /** {@code upstream} is the service that fan-out calls, or null. */
+    /** @param upstream the service that /fan-out calls, or null if none is configured */
     public WaitingResource(ExecutorService threads, Upstream upstream) {
         this.threads = threads;
         this.upstream = upstream;

@@ -16,7 +16,7 @@ public final class WorldCache {
         this.worlds = worlds;
     }
 
-    /** Returns {@code count} random rows, drawn independently, after reading rows that are missing from the cache. */
+    /** Returns {@code count} random rows, which may repeat. Rows missing from the cache are read from the database. */
     World[] random(int count) throws SQLException {
         int[] ids = WorldRepository.randomIds(count);
         World[] rows = new World[count];

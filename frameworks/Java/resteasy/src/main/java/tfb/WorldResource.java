@@ -7,7 +7,7 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.sql.SQLException;
 
-/** The resources /db, /queries, /updates and /cached-queries. */
+/** Handles /db, /queries, /updates and /cached-queries. */
 @Path("/")
 @Produces(MediaType.APPLICATION_JSON)
 public class WorldResource {

@@ -4,7 +4,7 @@ import jakarta.persistence.Entity;
 import jakarta.persistence.Id;
 import org.hibernate.annotations.Immutable;
 
-/** A customer. */
+/** A row of the {@code customer} table. */
 @Entity
 @Immutable
 public class Customer {

@@ -1,6 +1,6 @@
 package tfb;
 
-/** An item's id in a path, which consists of digits only and fits into 32 bits. */
+/** An item id in a path. It consists of digits only and fits into 32 bits. */
 record ItemId(int value) {
 
     public static ItemId valueOf(String text) {

@@ -15,7 +15,7 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.List;
 
-/** An order. The total always equals the sum over the items. */
+/** An order with its items. Every change to the items updates the total. */
 @Entity
 @Table(name = "orders")
 public class Order {

@@ -18,7 +18,7 @@ import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.ResponseStatus;
 import org.springframework.web.bind.annotation.RestController;
 
-/** The resources below /orders. The body is each method's first parameter, so it is validated before the path. */
+/** The /orders endpoints. The body is each method's first parameter, so that it is validated before the path. */
 @RestController
 @RequestMapping("/orders")
 class OrderController {
@@ -37,7 +37,10 @@ class OrderController {
         return ResponseEntity.created(URI.create("/orders/" + order.id())).body(order);
     }
 
-    /** {@code limit} is a String, because Integer accepts +5. A {@code defaultValue} would replace an empty limit. */
+    /**
+     * Returns the newest orders. {@code limit} is a String, because Integer would accept "+5". It has no default value
+     * in the annotation, because Spring would also use that for an empty limit.
+     */
     @GetMapping
     List<OrderSummary> newest(@RequestParam(required = false) @Pattern(regexp = "[1-9][0-9]?|100") String limit) {
         return orders.newest(limit == null ? DEFAULT_LIMIT : Integer.parseInt(limit));

@@ -10,7 +10,7 @@ import jakarta.persistence.Table;
 import java.io.Serializable;
 import java.math.BigDecimal;
 
-/** An item of an order, with the unit price at the time of the order. */
+/** An ordered item, with its unit price at the time of the order. */
 @Entity
 @Table(name = "order_item")
 @IdClass(OrderItem.Key.class)

@@ -22,7 +22,10 @@ interface OrderRepository extends JpaRepository<Order, Long> {
     @Lock(LockModeType.PESSIMISTIC_WRITE)
     Optional<Order> findLockedById(long id);
 
-    /** Returns the number of deleted orders. The foreign key's ON DELETE CASCADE also deletes their items. */
+    /**
+     * Deletes an order and, through the foreign key's ON DELETE CASCADE, its items. Returns the number of deleted
+     * orders.
+     */
     @Modifying
     @Query("delete from Order o where o.id = :id")
     int deleteOne(long id);

@@ -11,7 +11,7 @@ import org.springframework.stereotype.Service;
 import org.springframework.transaction.annotation.Transactional;
 import org.springframework.web.server.ResponseStatusException;
 
-/** The operations on orders. Each method is one transaction. */
+/** Order operations. Each method runs in one transaction. */
 @Service
 @Transactional
 class OrderService {

@@ -5,7 +5,7 @@ import java.math.BigDecimal;
 import java.util.Comparator;
 import java.util.List;
 
-/** An order in a response, with items sorted by id. */
+/** An order as it appears in responses, with items sorted by id. */
 record OrderView(long id, int customerId, String card,
         @JsonFormat(shape = JsonFormat.Shape.STRING) BigDecimal total, List<Line> items) {
 

@@ -9,7 +9,7 @@ import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import reactor.core.publisher.Mono;
 
-/** Handlers for the tests with a database. */
+/** Handlers for the endpoints that use the database. */
 @RestController
 class DatabaseController {
 

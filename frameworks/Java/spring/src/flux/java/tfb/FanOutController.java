@@ -14,7 +14,7 @@ import reactor.core.publisher.Mono;
 import reactor.netty.http.client.HttpClient;
 import reactor.netty.resources.ConnectionProvider;
 
-/** Handles /fan-out. The calls run concurrently, and no thread blocks. */
+/** Handles /fan-out by calling the upstream concurrently, without blocking a thread. */
 @RestController
 class FanOutController {
 

@@ -8,7 +8,7 @@ import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import reactor.core.publisher.Mono;
 
-/** Handlers for the tests without a database. */
+/** Handlers for the endpoints that use no database. */
 @RestController
 class HelloController {
 
@@ -22,7 +22,7 @@ class HelloController {
         return Mono.just("Hello, World!");
     }
 
-    /** Simulates a slow remote system. No thread waits. */
+    /** Responds after the requested delay, without blocking a thread. */
     @GetMapping(path = "/delay", produces = MediaType.TEXT_PLAIN_VALUE)
     Mono<String> delay(@RequestParam MultiValueMap<String, String> parameters) {
         return Mono.just("Hello, World!").delayElement(Duration.ofMillis(Parameters.ms(parameters)));

@@ -15,7 +15,7 @@ import org.springframework.web.server.WebFilter;
 import org.springframework.web.server.WebFilterChain;
 import reactor.core.publisher.Mono;
 
-/** Adds Server and Date to all responses, which Reactor Netty does not. Date is formatted once per second. */
+/** Adds the Server and Date headers, which Reactor Netty does not set. The date is formatted once per second. */
 @Component
 @EnableScheduling
 @Order(Ordered.HIGHEST_PRECEDENCE)

@@ -9,7 +9,10 @@ import org.springframework.stereotype.Repository;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
-/** Access to the {@code world} table. A request's SELECTs share one connection; one bulk UPDATE writes all rows. */
+/**
+ * Repository for the {@code world} table. It runs a request's SELECTs on one connection, and writes all rows with a
+ * single UPDATE.
+ */
 @Repository
 class WorldRepository {
 
@@ -32,12 +35,12 @@ class WorldRepository {
         return database.inConnection(connection -> select(connection, Draw.id()));
     }
 
-    /** Returns {@code count} random rows, drawn independently, so that rows may repeat. */
+    /** Returns {@code count} random rows. They are drawn independently, so rows may repeat. */
     Flux<World> random(int count) {
         return database.inConnectionMany(connection -> select(connection, Draw.ids(count)));
     }
 
-    /** Updates {@code count} different rows and returns them. */
+    /** Updates {@code count} distinct rows and returns them. */
     Mono<List<World>> updateRandom(int count) {
         return database.inConnection(connection -> select(connection, Draw.differentIds(count))
                 .map(Draw::withOtherNumber)

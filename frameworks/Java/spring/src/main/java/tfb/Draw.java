@@ -2,7 +2,7 @@ package tfb;
 
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Random IDs and numbers for the {@code world} table. */
+/** Draws random ids and numbers for the {@code world} table. */
 final class Draw {
 
     private static final int ROWS = 10_000;
@@ -18,7 +18,7 @@ final class Draw {
         return ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
     }
 
-    /** Draws different ids in ascending order, so concurrent updates lock rows in the same order. */
+    /** Draws distinct ids in ascending order, so that concurrent updates cannot deadlock. */
     static int[] differentIds(int count) {
         return ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
     }

@@ -1,6 +1,6 @@
 package tfb;
 
-/** Integers in the query string. */
+/** Parses integer query parameters. */
 final class IntegerParameter {
 
     private IntegerParameter() {}

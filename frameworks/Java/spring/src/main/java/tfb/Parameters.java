@@ -2,22 +2,22 @@ package tfb;
 
 import org.springframework.util.MultiValueMap;
 
-/** Reads parameters of the query string. If a parameter is repeated, the first value counts. */
+/** Reads query parameters. If a parameter is repeated, its first value counts. */
 final class Parameters {
 
     private Parameters() {}
 
-    /** Returns {@code queries}, clamped to 1..500; 1 if it is missing or not an integer. */
+    /** Returns {@code queries}, clamped to 1..500, or 1 if it is missing or not an integer. */
     static int queries(MultiValueMap<String, String> parameters) {
         return IntegerParameter.clamp(parameters.getFirst("queries"), 1, 500, 1);
     }
 
-    /** Returns {@code ms}, in milliseconds, clamped to 0..1000; 0 if it is missing or not an integer. */
+    /** Returns {@code ms} (milliseconds), clamped to 0..1000, or 0 if it is missing or not an integer. */
     static int ms(MultiValueMap<String, String> parameters) {
         return IntegerParameter.clamp(parameters.getFirst("ms"), 0, 1000, 0);
     }
 
-    /** Returns {@code calls}, clamped to 1..100; 1 if it is missing or not an integer. */
+    /** Returns {@code calls}, clamped to 1..100, or 1 if it is missing or not an integer. */
     static int calls(MultiValueMap<String, String> parameters) {
         return IntegerParameter.clamp(parameters.getFirst("calls"), 1, 100, 1);
     }

@@ -7,7 +7,7 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 
-/** Handlers for the tests with a database. */
+/** Handlers for the endpoints that use the database. */
 @RestController
 class DatabaseController {
 

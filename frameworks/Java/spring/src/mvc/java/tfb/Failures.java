@@ -11,7 +11,7 @@ import org.springframework.web.bind.annotation.RestControllerAdvice;
 import org.springframework.web.client.RestClientException;
 import org.springframework.web.reactive.function.client.WebClientException;
 
-/** Responds with 503 if the database or the upstream fails, and logs at most one line per second. */
+/** Responds with 503 if the database or the upstream fails, and logs at most one failure per second. */
 @RestControllerAdvice
 class Failures {
 

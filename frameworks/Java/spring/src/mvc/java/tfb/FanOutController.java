@@ -7,7 +7,7 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 
-/** Seven ways to make the same calls, on separate paths. */
+/** Handles the seven /fan-out variants, which call the upstream in different ways. */
 @RestController
 class FanOutController {
 

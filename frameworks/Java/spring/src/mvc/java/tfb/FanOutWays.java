@@ -15,7 +15,7 @@ import java.util.stream.Stream;
 import org.springframework.stereotype.Service;
 import reactor.core.publisher.Flux;
 
-/** Makes {@code calls} calls to the upstream and sums the results, in seven ways. */
+/** Seven ways to make {@code calls} calls to the upstream and add up the results. */
 @Service
 class FanOutWays {
 
@@ -39,12 +39,14 @@ class FanOutWays {
         return IntStream.range(0, calls).mapToLong(call -> upstream.value()).sum();
     }
 
-    /** Uses the common pool, which has one thread fewer than there are CPUs, and the request's thread. */
+    /**
+     * Uses a parallel stream: the request's thread and the common pool, which has one thread fewer than there are CPUs.
+     */
     long parallelStream(int calls) {
         return IntStream.range(0, calls).parallel().mapToLong(call -> upstream.value()).sum();
     }
 
-    /** Uses CompletableFuture with its default executor, the common pool, without the request's thread. */
+    /** Uses CompletableFuture with its default executor, the common pool. The request's thread only waits. */
     long commonPool(int calls) {
         return joined(calls, () -> CompletableFuture.supplyAsync(upstream::value));
     }
@@ -72,7 +74,7 @@ class FanOutWays {
         return Flux.range(0, calls).flatMap(call -> upstream.reactiveValue(), calls).reduce(0L, Long::sum).block();
     }
 
-    /** Uses sendAsync of the JDK's HTTP client, then joins the CompletableFutures. */
+    /** Uses the JDK HTTP client's sendAsync, then joins the CompletableFutures. */
     long sendAsync(int calls) {
         return joined(calls, upstream::futureValue);
     }

@@ -5,7 +5,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.core.RowMapper;
 import org.springframework.stereotype.Repository;
 
-/** Access to the {@code fortune} table. */
+/** Repository for the {@code fortune} table. */
 @Repository
 class FortuneRepository {
 

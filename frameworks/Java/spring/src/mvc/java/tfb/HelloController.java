@@ -6,7 +6,7 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 
-/** Handlers for the tests without a database. */
+/** Handlers for the endpoints that use no database. */
 @RestController
 class HelloController {
 
@@ -20,7 +20,7 @@ class HelloController {
         return "Hello, World!";
     }
 
-    /** Simulates a slow remote system. The thread waits. */
+    /** Sleeps for the requested time, which blocks the request's thread. */
     @GetMapping(path = "/delay", produces = MediaType.TEXT_PLAIN_VALUE)
     String delay(@RequestParam MultiValueMap<String, String> parameters) throws InterruptedException {
         Thread.sleep(Parameters.ms(parameters));

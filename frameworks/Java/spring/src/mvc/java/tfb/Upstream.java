@@ -17,9 +17,9 @@ import reactor.core.publisher.Mono;
 import reactor.netty.resources.ConnectionProvider;
 
 /**
- * The upstream of /fan-out. RestClient and WebClient share Reactor Netty's client and its connections. The JDK's client is
- * used only asynchronously: if a common-pool thread blocked on it, the pool would start an additional thread
- * (ForkJoinPool.ManagedBlocker), so the pool's size would have no effect.
+ * The service that /fan-out calls. RestClient and WebClient share one Reactor Netty client and its connections. The
+ * JDK's client is used only asynchronously. If a common-pool thread blocked on it, the pool would start an additional
+ * thread (ForkJoinPool.ManagedBlocker), so the pool's size would have no effect.
  */
 @Component
 class Upstream {
@@ -45,17 +45,17 @@ class Upstream {
         this.reactive = WebClient.builder().clientConnector(new ReactorClientHttpConnector(netty)).build();
     }
 
-    /** Returns the result. Blocks the thread. */
+    /** Calls the upstream and returns its number. Blocks until the response arrives. */
     long value() {
         return Long.parseLong(blocking.get().uri(url).retrieve().body(String.class));
     }
 
-    /** Returns the result; the call starts on subscription. */
+    /** Returns the upstream's number. The call starts on subscription. */
     Mono<Long> reactiveValue() {
         return reactive.get().uri(url).retrieve().bodyToMono(String.class).map(Long::valueOf);
     }
 
-    /** Returns the result asynchronously. */
+    /** Starts a call immediately, and returns a future of the upstream's number. */
     CompletableFuture<Long> futureValue() {
         return jdk.sendAsync(HttpRequest.newBuilder(url).build(), BodyHandlers.ofString())
                 .thenApply(Upstream::parsed);

@@ -6,7 +6,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.core.RowMapper;
 import org.springframework.stereotype.Repository;
 
-/** Access to the {@code world} table. Each row is read with a separate SELECT; one bulk UPDATE writes all rows. */
+/** Repository for the {@code world} table. Reads each row with its own SELECT, and writes all rows with one UPDATE. */
 @Repository
 class WorldRepository {
 
@@ -27,12 +27,12 @@ class WorldRepository {
         return select(Draw.id());
     }
 
-    /** Returns {@code count} random rows, drawn independently, so that rows may repeat. */
+    /** Returns {@code count} random rows. They are drawn independently, so rows may repeat. */
     List<World> random(int count) {
         return Arrays.stream(Draw.ids(count)).mapToObj(this::select).toList();
     }
 
-    /** Updates {@code count} different rows and returns them. */
+    /** Updates {@code count} distinct rows and returns them. */
     List<World> updateRandom(int count) {
         List<World> changed = Arrays.stream(Draw.differentIds(count))
                 .mapToObj(this::select)

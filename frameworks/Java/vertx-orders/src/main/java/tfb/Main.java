@@ -10,7 +10,7 @@ import io.vertx.core.transport.Transport;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Deploys one verticle per event loop, with one event loop per CPU, and stops the verticles on SIGTERM. */
+/** Deploys one verticle per CPU, each on its own event loop, and stops the verticles on SIGTERM. */
 public final class Main {
 
     private static final System.Logger LOG = System.getLogger(Main.class.getName());
@@ -26,7 +26,7 @@ public final class Main {
     }
 
     private static void start(Settings settings) {
-        // Vert.x accepts comments, which JSON does not allow.
+        // By default, Vert.x accepts comments, which JSON does not allow.
         DatabindCodec.mapper().disable(JsonParser.Feature.ALLOW_COMMENTS);
         int eventLoops = Runtime.getRuntime().availableProcessors();
         Transport transport = transport();

@@ -8,7 +8,7 @@ import java.util.List;
 record Order(long id, int customerId, String card, @JsonFormat(shape = JsonFormat.Shape.STRING) BigDecimal total,
         List<Item> items) {
 
-    /** An item of an order, with the unit price at the time of the order. */
+    /** An ordered item, with its unit price at the time of the order. */
     record Item(int itemId, int quantity, @JsonFormat(shape = JsonFormat.Shape.STRING) BigDecimal price) {
 
         BigDecimal cost() {

@@ -6,7 +6,7 @@ import io.vertx.core.json.JsonObject;
 import io.vertx.ext.web.RoutingContext;
 import java.util.List;
 
-/** The resources below /orders. The body is validated before the path. */
+/** Handlers for the /orders endpoints. They validate the body before the path. */
 final class OrderHandlers {
 
     private final OrderRepository orders;

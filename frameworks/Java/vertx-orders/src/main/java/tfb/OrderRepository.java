@@ -15,7 +15,10 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 
-/** Access to orders in PostgreSQL. An order's row is locked before its items change, so the total stays consistent. */
+/**
+ * Repository for orders in PostgreSQL. It locks an order's row before changing the items, so the total stays
+ * consistent.
+ */
 final class OrderRepository {
 
     private static final String LOADED_CARD = "4111111111111111";
@@ -43,7 +46,7 @@ final class OrderRepository {
     private static final String DELETE_ITEM = "DELETE FROM order_item WHERE order_id = $1 AND item_id = $2";
     /** The foreign key's ON DELETE CASCADE also deletes the order's items. */
     private static final String DELETE_ORDER = "DELETE FROM orders WHERE id = $1";
-    /** Order k belongs to customer 1 + k mod 1000 and contains the item with the same number. */
+    /** Order k belongs to customer 1 + k mod 1000 and contains the item with the same id. */
     private static final String LOAD = """
             WITH loaded AS (
               INSERT INTO orders (customer_id, card, total)
@@ -111,7 +114,7 @@ final class OrderRepository {
                 .mapEmpty());
     }
 
-    /** Creates orders with one item each in a single statement, and returns their number. */
+    /** Creates {@code count} orders with one item each, in a single statement. Returns the number of created orders. */
     Future<Integer> load(int count) {
         return execute(pool, LOAD, Tuple.of(count, LOADED_CARD)).map(RowSet::rowCount);
     }
@@ -126,7 +129,7 @@ final class OrderRepository {
         });
     }
 
-    /** Returns the items by id, with current prices. */
+    /** Returns the items with their current prices, sorted by id. */
     private static Future<List<Order.Item>> withPrices(SqlClient client, List<NewOrder.Item> items) {
         Integer[] ids = items.stream().map(NewOrder.Item::itemId).toArray(Integer[]::new);
         return execute(client, SELECT_PRICES, Tuple.of(ids)).map(rows -> {
@@ -170,7 +173,7 @@ final class OrderRepository {
         return Tuple.of(id, item.itemId(), item.quantity(), item.price());
     }
 
-    /** Fails with the status {@code otherwise} if no row was read or written. */
+    /** Fails with status {@code otherwise} if no row was read or written. */
     private static Future<Void> some(RowSet<Row> rows, int otherwise, String detail) {
         return rows.rowCount() > 0
                 ? Future.succeededFuture()

@@ -21,7 +21,7 @@ import java.time.format.DateTimeFormatter;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/** The order service on one event loop: HTTP server, routes and database connections. */
+/** One event loop's HTTP server, routes and database connections. */
 final class OrdersVerticle extends VerticleBase {
 
     private static final int MAX_BODY_BYTES = 100 * 1024;
@@ -104,7 +104,7 @@ final class OrdersVerticle extends VerticleBase {
         return router.route(HttpMethod.GET, path).method(HttpMethod.HEAD);
     }
 
-    /** Adds the headers that all responses have. */
+    /** Adds the Server and Date headers to the response. */
     private HttpServerRequest withHeaders(HttpServerRequest request) {
         HttpServerResponse response = request.response();
         response.putHeader(HttpHeaders.SERVER, SERVER);

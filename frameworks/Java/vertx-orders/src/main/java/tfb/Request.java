@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.function.IntPredicate;
 import java.util.regex.Pattern;
 
-/** Parses requests. Throws a 400 for invalid bodies, and a 404 for invalid path segments. */
+/** Parses requests. Invalid bodies fail with 400, and invalid path segments with 404. */
 final class Request {
 
     private static final Pattern CARD = Pattern.compile("[0-9]{12,19}");
@@ -47,7 +47,7 @@ final class Request {
         return quantity(body(ctx));
     }
 
-    /** Returns the number of orders that a data load is to create. */
+    /** Returns the number of orders to create, from the body of a data load. */
     static int orders(RoutingContext ctx) {
         return integer(body(ctx), "orders", within(MAX_LOADED), "1 to " + MAX_LOADED);
     }
@@ -76,7 +76,7 @@ final class Request {
                 return Long.parseLong(text);
             }
         } catch (NumberFormatException beyond64Bits) {
-            // too large for an id
+            // The number is too large for an id.
         }
         throw new HttpException(404, "There is no such " + what);
     }

@@ -37,7 +37,10 @@ final class Database {
                 .setPipeliningLimit(PIPELINING_LIMIT);
     }
 
-    /** Connects, retrying every second. The future succeeds after the first attempt (even if it fails) or after 3 s. */
+    /**
+     * Connects; after a failure, retries every second. The future succeeds after the first attempt, even a failed one,
+     * or after 3 s.
+     */
     Future<Void> open() {
         return PgConnection.connect(vertx, options)
                 .onSuccess(opened -> {
@@ -59,7 +62,7 @@ final class Database {
         return connection == null ? Future.succeededFuture() : connection.close();
     }
 
-    /** Returns a statement, which the client prepares on first use and caches. */
+    /** Returns a query, which the client prepares on first use and then caches. */
     PreparedQuery<RowSet<Row>> query(String sql) {
         if (connection == null) {
             throw new IllegalStateException("no connection to the database yet");

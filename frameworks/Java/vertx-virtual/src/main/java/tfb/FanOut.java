@@ -1,4 +1,4 @@
 package tfb;
 
-/** The response of /fan-out. */
+/** The response body of /fan-out. */
 public record FanOut(int calls, long sum) {}

@@ -5,7 +5,7 @@ import io.vertx.sqlclient.RowSet;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Access to the {@code fortune} table. */
+/** Repository for the {@code fortune} table. */
 final class FortuneRepository {
 
     private static final String SELECT = "SELECT id, message FROM fortune";

@@ -5,7 +5,7 @@ import io.vertx.core.buffer.Buffer;
 import io.vertx.core.http.HttpHeaders;
 import io.vertx.ext.web.RoutingContext;
 
-/** Handlers for the tests without a database. */
+/** Handlers for the endpoints that use no database. */
 final class HelloHandlers {
 
     private static final CharSequence TEXT_PLAIN = HttpHeaders.createOptimized("text/plain");
@@ -25,7 +25,7 @@ final class HelloHandlers {
         ctx.response().putHeader(HttpHeaders.CONTENT_TYPE, TEXT_PLAIN).end(HELLO);
     }
 
-    /** Simulates a slow remote system. Unlike Thread.sleep, {@code await} does not block the whole verticle. */
+    /** Responds after the requested delay. Unlike Thread.sleep, {@code await} does not block the whole verticle. */
     void delay(RoutingContext ctx) {
         int millis = IntegerParameter.of(ctx, "ms", 0, 1000, 0);
         if (millis > 0) {

@@ -87,7 +87,7 @@ final class ServerVerticle extends VerticleBase {
         return router;
     }
 
-    /** Responds with 503 if the database or the upstream fails, and logs at most one line per second. */
+    /** Responds with 503 if the database or the upstream fails, and logs at most one failure per second. */
     private void failed(RoutingContext ctx) {
         if (!failureLogged) {
             failureLogged = true;
@@ -100,7 +100,7 @@ final class ServerVerticle extends VerticleBase {
         return router.route(HttpMethod.GET, path).method(HttpMethod.HEAD);
     }
 
-    /** Adds the headers that all responses have. */
+    /** Adds the Server and Date headers to the response. */
     private HttpServerRequest withHeaders(HttpServerRequest request) {
         HttpServerResponse response = request.response();
         response.putHeader(HttpHeaders.SERVER, SERVER);

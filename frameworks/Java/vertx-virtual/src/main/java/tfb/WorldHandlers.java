@@ -23,7 +23,7 @@ final class WorldHandlers {
         ctx.json(worlds.updateRandom(count(ctx)));
     }
 
-    /** Returns the parameter {@code queries}, clamped to 1..500; 1 if it is missing or not an integer. */
+    /** Returns the {@code queries} parameter, clamped to 1..500, or 1 if it is missing or not an integer. */
     private static int count(RoutingContext ctx) {
         return IntegerParameter.of(ctx, "queries", 1, 500, 1);
     }

@@ -8,7 +8,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Access to the {@code world} table. Each row is read with a pipelined SELECT; one bulk UPDATE writes all rows. */
+/**
+ * Repository for the {@code world} table. It pipelines one SELECT per row, and writes all rows with a single UPDATE.
+ */
 final class WorldRepository {
 
     private static final int ROWS = 10_000;
@@ -30,12 +32,12 @@ final class WorldRepository {
         return select(ThreadLocalRandom.current().nextInt(1, ROWS + 1)).await();
     }
 
-    /** Returns {@code count} random rows, drawn independently, so that rows may repeat. */
+    /** Returns {@code count} random rows. They are drawn independently, so rows may repeat. */
     List<World> random(int count) {
         return select(ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray());
     }
 
-    /** Updates {@code count} different rows. Ids ascend, so concurrent updates lock rows in the same order. */
+    /** Updates {@code count} distinct rows in ascending id order, so that concurrent updates cannot deadlock. */
     List<World> updateRandom(int count) {
         int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
         List<World> changed = select(ids).stream().map(WorldRepository::withOtherNumber).toList();

@@ -4,7 +4,7 @@ import io.vertx.ext.web.RoutingContext;
 import java.math.BigInteger;
 import java.util.regex.Pattern;
 
-/** An integer parameter of the query string: integers are clamped to a range, and other values become the default. */
+/** An integer query parameter. Integers are clamped to a range, and anything else becomes the default. */
 record IntegerParameter(String name, int defaultValue, int min, int max) {
 
     static final IntegerParameter QUERIES = new IntegerParameter("queries", 1, 1, 500);

@@ -10,12 +10,12 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.List;
 
-/** The first items of the data set, with totals. */
+/** Responds with the first items of the data set and their totals. */
 final class ItemsHandler implements Handler<RoutingContext> {
 
     private final List<Item> items;
 
-    /** {@code file} is the data set, a JSON array, or null. */
+    /** @param file the data set, a JSON array of items, or null if none is configured */
     ItemsHandler(String file) {
         try {
             items = file == null ? null : List.of(DatabindCodec.mapper().readValue(new File(file), Item[].class));

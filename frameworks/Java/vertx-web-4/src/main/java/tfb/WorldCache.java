@@ -16,7 +16,7 @@ final class WorldCache {
         select = new WorldSelect(database, "\"World\"");
     }
 
-    /** Returns {@code count} random rows, drawn independently, after reading rows that are missing from the cache. */
+    /** Returns {@code count} random rows, which may repeat. Rows missing from the cache are read from the database. */
     Future<World[]> random(int count) {
         int[] ids = WorldRepository.randomIds(count);
         World[] worlds = new World[count];

@@ -39,7 +39,10 @@ final class Database {
                 .setPipeliningLimit(PIPELINING_LIMIT);
     }
 
-    /** Returns a statement that is prepared when it is first used on a connection. Without a connection, it fails. */
+    /**
+     * Returns a statement that is prepared when it is first executed on a connection. While disconnected, execution
+     * fails.
+     */
     Statement statement(String sql) {
         Statement statement = new Statement(sql);
         if (connection != null) {
@@ -49,7 +52,10 @@ final class Database {
         return statement;
     }
 
-    /** Connects, retrying every second. The future succeeds after the first attempt (even if it fails) or after 3 s. */
+    /**
+     * Connects; after a failure, retries every second. The future succeeds after the first attempt, even a failed one,
+     * or after 3 s.
+     */
     Future<Void> connect() {
         return PgConnection.connect(vertx, options).onSuccess(this::use).onFailure(failure -> {
             LOG.log(System.Logger.Level.ERROR, "PostgreSQL at {0}:{1,number,#}: {2}",
@@ -79,7 +85,7 @@ final class Database {
         }
     }
 
-    /** A statement on the current connection. */
+    /** A statement that is always executed on the current connection. */
     static final class Statement {
 
         private final String sql;

@@ -7,7 +7,7 @@ import io.vertx.sqlclient.Tuple;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Access to the {@code fortune} table. */
+/** Repository for the {@code fortune} table. */
 final class FortuneRepository {
 
     private final Database.Statement select;

@@ -4,7 +4,7 @@ import io.vertx.core.buffer.Buffer;
 import io.vertx.core.http.HttpHeaders;
 import io.vertx.ext.web.RoutingContext;
 
-/** Handlers for the tests without a database. */
+/** Handlers for the endpoints that use no database. */
 final class HelloHandlers {
 
     private static final CharSequence TEXT_PLAIN = HttpHeaders.createOptimized("text/plain");

@@ -2,18 +2,18 @@ package tfb;
 
 import java.util.List;
 
-/** An item of the data set. */
+/** An entry in the data set for /json/{count}. */
 public record Item(int id, String name, String category, long price, long quantity, boolean active, List<String> tags,
         Rating rating) {
 
-    /** The rating of an item. */
+    /** An item's rating. */
     public record Rating(int score, int count) {}
 
-    /** An item, with its total: price × quantity × multiplier. */
+    /** An item with its total, which is price × quantity × multiplier. */
     public record WithTotal(int id, String name, String category, long price, long quantity, boolean active,
             List<String> tags, Rating rating, long total) {}
 
-    /** The response of /json/{count}. */
+    /** The response body of /json/{count}. */
     public record Page(List<WithTotal> items, int count) {}
 
     WithTotal times(long multiplier) {

@@ -1,4 +1,4 @@
 package tfb;
 
-/** The response of /json. */
+/** The response body of /json. */
 public record Message(String message) {}

@@ -22,13 +22,13 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/** The server on one event loop: HTTP server, routes and database connection. */
+/** One event loop's HTTP servers, routes and database connection. */
 final class ServerVerticle extends VerticleBase {
 
     private static final System.Logger LOG = System.getLogger(ServerVerticle.class.getName());
     private static final int BACKLOG = 4096;
     private static final int STOP_SECONDS = 3;
-    /** How long the size and the time of a file may be outdated. */
+    /** How long cached file metadata (size and modification time) may be stale. */
     private static final long FILE_MILLIS = 500;
     private static final CharSequence SERVER = HttpHeaders.createOptimized("Vert.x-Web");
     private static final DateTimeFormatter HTTP_DATE =
@@ -78,7 +78,7 @@ final class ServerVerticle extends VerticleBase {
         return listening.compose(listens -> listen(router, https));
     }
 
-    /** Compression is off without the data set, because it adds a handler to each connection. */
+    /** Enables compression only if there is a data set, because it adds a handler to each connection. */
     private HttpServerOptions options(int port) {
         return new HttpServerOptions()
                 .setHost(settings.host())
@@ -127,7 +127,7 @@ final class ServerVerticle extends VerticleBase {
         return router;
     }
 
-    /** Returns each message of a WebSocket connection. Vert.x answers pings and close frames. */
+    /** Echoes each message on a WebSocket connection. Vert.x itself replies to pings and close frames. */
     private static void echo(RoutingContext ctx) {
         ctx.request().toWebSocket()
                 .onSuccess(socket -> {
@@ -141,7 +141,7 @@ final class ServerVerticle extends VerticleBase {
                 });
     }
 
-    /** Responds with 503 if the database fails, and logs at most one line per second. */
+    /** Responds with 503 if the database fails, and logs at most one failure per second. */
     private void failed(RoutingContext ctx) {
         if (!failureLogged) {
             failureLogged = true;
@@ -154,7 +154,7 @@ final class ServerVerticle extends VerticleBase {
         return router.route(HttpMethod.GET, path).method(HttpMethod.HEAD);
     }
 
-    /** Adds the headers that all responses have. */
+    /** Adds the Server and Date headers to the response. */
     private HttpServerRequest withHeaders(HttpServerRequest request) {
         HttpServerResponse response = request.response();
         response.putHeader(HttpHeaders.SERVER, SERVER);

@@ -1,8 +1,8 @@
 package tfb;
 
 /**
- * Settings from environment variables: listen address, database, upstream of /fan-out, data set of /json/{count}, folder
- * of /static, the ports for HTTPS and for HTTP/2 without TLS, and the certificate and key. All but address and database may be null or 0.
+ * Settings from environment variables. If not configured, optional strings are null and optional ports are 0. HTTP/2
+ * without TLS uses {@code cleartextPort}.
  */
 record Settings(String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword,
         String upstreamUrl, String dataSet, String folder, int httpsPort, int cleartextPort, String certificate, String key) {

@@ -4,14 +4,14 @@ import io.vertx.core.Handler;
 import io.vertx.core.http.HttpHeaders;
 import io.vertx.ext.web.RoutingContext;
 
-/** Counts the bytes of the body while they arrive. */
+/** Counts the body's bytes as they arrive. */
 final class UploadHandler implements Handler<RoutingContext> {
 
     private long bytes;
 
     private UploadHandler() {}
 
-    /** Starts a count for this request. */
+    /** Handles a request with a new handler, because each handler counts the bytes of a single body. */
     static void count(RoutingContext ctx) {
         new UploadHandler().handle(ctx);
     }

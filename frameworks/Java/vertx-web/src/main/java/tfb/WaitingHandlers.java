@@ -11,7 +11,7 @@ import io.vertx.ext.web.codec.BodyCodec;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Handlers for the tests that wait: delay for a timer, fan-out for another service. */
+/** Handlers for /delay, which waits for a timer, and /fan-out, which waits for another service. */
 final class WaitingHandlers {
 
     private static final int CONNECTIONS = 512;
@@ -21,7 +21,7 @@ final class WaitingHandlers {
     private final HelloHandlers hello;
     private final HttpRequest<String> upstream;
 
-    /** {@code upstreamUrl} is the URL that fan-out calls, or null. */
+    /** @param upstreamUrl the URL that /fan-out calls, or null if none is configured */
     WaitingHandlers(Vertx vertx, HelloHandlers hello, String upstreamUrl) {
         this.vertx = vertx;
         this.hello = hello;

@@ -7,7 +7,9 @@ import io.vertx.sqlclient.Tuple;
 import java.util.Arrays;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Access to the {@code world} table. Each row is read with a pipelined SELECT; one bulk UPDATE writes all rows. */
+/**
+ * Repository for the {@code world} table. It pipelines one SELECT per row, and writes all rows with a single UPDATE.
+ */
 final class WorldRepository {
 
     static final int ROWS = 10_000;
@@ -30,12 +32,12 @@ final class WorldRepository {
         return select.one(randomId());
     }
 
-    /** Returns {@code count} random rows, drawn independently, so that rows may repeat. */
+    /** Returns {@code count} random rows. They are drawn independently, so rows may repeat. */
     Future<World[]> random(int count) {
         return select.all(randomIds(count));
     }
 
-    /** Updates {@code count} different rows. Ids ascend, so concurrent updates lock rows in the same order. */
+    /** Updates {@code count} distinct rows in ascending id order, so that concurrent updates cannot deadlock. */
     Future<World[]> updateRandom(int count) {
         return select.all(distinctIds(count)).compose(read -> {
             World[] changed = new World[read.length];

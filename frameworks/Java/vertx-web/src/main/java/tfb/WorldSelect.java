@@ -8,7 +8,7 @@ import io.vertx.sqlclient.RowSet;
 import io.vertx.sqlclient.Tuple;
 import java.util.NoSuchElementException;
 
-/** Reads rows of the table world, or of its copy, by id, with one pipelined SELECT per row. */
+/** Reads rows by id from the {@code world} table or its copy, with one pipelined SELECT per row. */
 final class WorldSelect {
 
     private final Database.Statement select;
@@ -21,7 +21,7 @@ final class WorldSelect {
         return select.execute(Tuple.of(id)).map(WorldSelect::world);
     }
 
-    /** Returns the rows in the order of {@code ids}, because a connection returns results in the order of queries. */
+    /** Returns the rows in the order of {@code ids}, because a connection returns results in query order. */
     Future<World[]> all(int[] ids) {
         Collector collector = new Collector(ids.length);
         for (int id : ids) {
@@ -35,7 +35,7 @@ final class WorldSelect {
         return new World(row.getInteger(0), row.getInteger(1));
     }
 
-    /** A single callback for all queries of a request, instead of one future per query and Future.all. */
+    /** A callback shared by a request's queries. It replaces one future per query and Future.all. */
     private static final class Collector implements Completable<RowSet<Row>> {
 
         private final Promise<World[]> rows = Promise.promise();

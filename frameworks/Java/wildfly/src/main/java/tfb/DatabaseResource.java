@@ -11,7 +11,7 @@ import java.sql.SQLException;
 import java.util.Comparator;
 import java.util.List;
 
-/** Resources for the tests with a database. */
+/** Endpoints that use the database. */
 @Path("/")
 @Produces(MediaType.APPLICATION_JSON)
 public class DatabaseResource {

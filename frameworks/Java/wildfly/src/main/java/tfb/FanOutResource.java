@@ -20,7 +20,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The resource /fan-out. The calls run on the server's managed executor, not on request threads. */
+/** Handles /fan-out. The calls run on the server's managed executor, not on request threads. */
 @Path("fan-out")
 @ApplicationScoped
 @Produces(MediaType.APPLICATION_JSON)

@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import javax.sql.DataSource;
 
-/** Access to the {@code fortune} table. */
+/** Repository for the {@code fortune} table. */
 @ApplicationScoped
 public class FortuneRepository {
 

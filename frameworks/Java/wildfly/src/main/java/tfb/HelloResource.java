@@ -7,7 +7,7 @@ import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 
-/** Resources for the tests without a database. */
+/** Endpoints that use no database. */
 @Path("/")
 public class HelloResource {
 
@@ -25,7 +25,7 @@ public class HelloResource {
         return "Hello, World!";
     }
 
-    /** Simulates a slow remote system. The thread waits. */
+    /** Sleeps for the requested time, which blocks the request's thread. */
     @GET
     @Path("delay")
     @Produces(MediaType.TEXT_PLAIN)

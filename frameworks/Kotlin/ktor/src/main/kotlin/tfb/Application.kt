@@ -54,7 +54,8 @@ fun Application.benchmark(database: Database, upstream: Upstream?) {
     }
     intercept(ApplicationCallPipeline.Setup) {
         val uri = call.request.local.uri
-        // Routing in Ktor ignores requests with an absolute URI, which a client may send to any server.
+        // Ktor's routing does not match absolute URIs, which HTTP allows as request targets. Keep only the path and the
+        // query.
         if (!uri.startsWith("/")) {
             call.mutableOriginConnectionPoint.uri = "/" + uri.substringAfter("://").substringAfter("/", "")
         }
@@ -110,13 +111,13 @@ private suspend fun RoutingCall.respondFortunes(fortunes: List<Fortune>) = respo
     }
 }
 
-/** Returns the number of rows that a request asks for. */
+/** Returns the requested number of rows, clamped to 1..500. */
 private fun RoutingCall.rows() = clamped("queries", 1..500, otherwise = 1)
 
-/** Returns a parameter as an integer within [range], or [otherwise] if it is missing or not an integer. */
+/** Returns a parameter as an integer clamped to [range], or [otherwise] if it is missing or not an integer. */
 private fun RoutingCall.clamped(name: String, range: IntRange, otherwise: Int): Int {
     val text = request.queryParameters[name]?.takeIf(INTEGER::matches) ?: return otherwise
-    // Numbers beyond 64 bits are beyond the range, too.
+    // A number that overflows 64 bits is also outside the range.
     val number = text.toLongOrNull() ?: return if (text.startsWith('-')) range.first else range.last
     return number.coerceIn(range.first.toLong(), range.last.toLong()).toInt()
 }

@@ -21,7 +21,7 @@ data class World(val id: Int, val randomNumber: Int)
 
 data class Fortune(val id: Int, val message: String)
 
-/** Blocking JDBC on a HikariCP pool. As many threads as connections wait for the database. */
+/** Blocking JDBC with a HikariCP pool. The number of threads that may block equals the number of connections. */
 class Database {
     private val connections = CONNECTIONS_PER_CPU * Runtime.getRuntime().availableProcessors()
     private val threads = Dispatchers.IO.limitedParallelism(connections)
@@ -33,7 +33,7 @@ class Database {
         username = environment("DBUSER") ?: "benchmarkdbuser"
         password = environment("DBPASS") ?: "benchmarkdbpass"
         maximumPoolSize = connections
-        initializationFailTimeout = -1 // connect on demand, so that the server also starts without a database
+        initializationFailTimeout = -1 // connect on demand, so that the server can start before the database
         connectionTimeout = 5.seconds.inWholeMilliseconds
         validationTimeout = 500
         addDataSourceProperty("connectTimeout", "5")
@@ -41,10 +41,10 @@ class Database {
         addDataSourceProperty("prepareThreshold", "1")
     })
 
-    /** Reads each row with its own SELECT. */
+    /** Reads each row with a separate SELECT. */
     suspend fun worlds(ids: List<Int>): List<World> = connected { it.select(ids) }
 
-    /** Changes rows in the order of their ids, so that concurrent updates cannot deadlock. */
+    /** Gives each row a new number. Callers pass ascending ids, so that concurrent updates cannot deadlock. */
     suspend fun updateWorlds(ids: List<Int>): List<World> = connected { connection ->
         val worlds = connection.select(ids).map { it.copy(randomNumber = numberOtherThan(it.randomNumber)) }
         connection.prepareStatement(UPDATE).use { statement ->
@@ -77,11 +77,11 @@ class Database {
 
 fun randomIds(count: Int): List<Int> = List(count) { ThreadLocalRandom.current().nextInt(1, ROWS + 1) }
 
-/** Returns different ids in ascending order. */
+/** Returns distinct random ids in ascending order. */
 fun distinctIds(count: Int): List<Int> =
     generateSequence { ThreadLocalRandom.current().nextInt(1, ROWS + 1) }.distinct().take(count).sorted().toList()
 
-/** Returns a number that differs from the old one. */
+/** Returns a random number that differs from [old]. */
 private fun numberOtherThan(old: Int): Int {
     val number = ThreadLocalRandom.current().nextInt(1, ROWS)
     return if (number < old) number else number + 1

@@ -7,7 +7,7 @@ import io.netty.channel.ChannelOption
 
 private const val BACKLOG = 4096
 
-/** Starts the server on Netty. The number of event loops follows the CPUs. */
+/** Starts the server on Netty, whose number of event loops depends on the number of CPUs. */
 fun main() {
     val database = Database()
     val upstream = environment("UPSTREAM_URL")?.let(::Upstream)

@@ -20,7 +20,7 @@ class Upstream(private val url: String) {
         }
     }
 
-    /** Makes the calls concurrently and returns the sum of their results. */
+    /** Calls the upstream concurrently and returns the sum of the results. */
     suspend fun sum(calls: Int): Long = coroutineScope {
         List(calls) { async { client.get(url).bodyAsText().trim().toLong() } }.awaitAll().sum()
     }

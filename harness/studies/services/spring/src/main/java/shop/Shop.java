@@ -13,7 +13,7 @@ import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.server.ResponseStatusException;
 
-/** A small shop. BURN is the number of loop iterations that {@code item} wastes: the injected slowdown. */
+/** A small shop. Each {@code item} request first runs BURN loop iterations, which simulate a performance regression. */
 @SpringBootApplication
 @RestController
 public class Shop {
