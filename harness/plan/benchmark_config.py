@@ -118,6 +118,12 @@ class TestEntry(ConfigSection):
     orm: Literal["Full", "Micro", "Raw", "none"] = "none"
     platform: ConfigText | None = None  # platform on which the framework runs, shown in results
     webserver: ConfigText | None = None  # web server in front of the framework, shown in results
+    # Components that may determine the rank instead of the framework. Shown in results, with filters.
+    http_server: ConfigText | None = None  # program or library that parses HTTP, for example Netty
+    concurrency: ConfigText | None = None  # concurrency model, for example event loops or virtual threads
+    database_driver: ConfigText | None = None  # library that speaks the database protocol, for example pgjdbc
+    json_library: ConfigText | None = None  # library that serialises JSON
+    template_engine: ConfigText | None = None  # engine that renders the fortunes page
     os: OperatingSystem = "Linux"  # server's operating system, shown in results
     database_os: OperatingSystem = "Linux"  # database's operating system, shown in results
     display_name: ConfigText | None = None  # name in TechEmpower's results; default: the implementation's name
@@ -145,7 +151,11 @@ class TestEntry(ConfigSection):
         allowed = get_args(cls.model_fields[str(info.field_name)].annotation)
         return next((spelling for spelling in allowed if spelling.lower() == str(value).lower()), value)
 
-    @field_validator("flavor", "platform", "webserver", "notes", "versus", "framework", "display_name", mode="before")
+    @field_validator(
+        *("flavor", "platform", "webserver", "notes", "versus", "framework", "display_name"),
+        *("http_server", "concurrency", "database_driver", "json_library", "template_engine"),
+        mode="before",
+    )
     @classmethod
     def _normalise_none(cls, value: object) -> object:
         return None if value in ("", "None", "none") else value

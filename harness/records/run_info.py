@@ -114,6 +114,11 @@ class ImplementationInfo(Record):
     classification: str = ""  # scope of the framework, as in benchmark_config.json
     platform: str = ""  # platform on which the framework runs
     webserver: str = ""  # web server in front of the framework
+    http_server: str = ""  # program or library that parses HTTP
+    concurrency: str = ""  # concurrency model, for example event loops or virtual threads
+    database_driver: str = ""  # library that speaks the database protocol
+    json_library: str = ""  # library that serialises JSON
+    template_engine: str = ""  # engine that renders the fortunes page
     database: str = ""  # database that the implementation uses
     orm: str = ""  # how the implementation accesses the database
     os: str = ""  # server's operating system

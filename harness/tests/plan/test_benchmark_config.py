@@ -34,3 +34,20 @@ def test_only_keys_of_test_types_are_urls(monkeypatch: pytest.MonkeyPatch) -> No
     assert "greet_url" in json_schema()["$defs"]["TestEntry"]["properties"]
     with pytest.raises(ValidationError, match="should match pattern"):
         TestEntry.model_validate({**entry, "greet_url": "greet"})
+
+
+def test_each_implementation_names_its_components() -> None:
+    """A reader must see whether a rank is the framework's, or that of the driver or another component."""
+    missing = {
+        (each.name, key)
+        for each in own_implementations()
+        for key, needed in {
+            "http_server": True,
+            "concurrency": True,
+            "database_driver": each.entry.database != "none",
+            "json_library": "json" in each.urls,
+            "template_engine": "fortune" in each.urls,
+        }.items()
+        if needed and getattr(each.entry, key) is None
+    }
+    assert missing == set()

@@ -176,6 +176,11 @@ export interface ImplementationInfo {
   classification: string;
   platform: string;
   webserver: string;
+  http_server: string;
+  concurrency: string;
+  database_driver: string;
+  json_library: string;
+  template_engine: string;
   database: string;
   orm: string;
   os: string;

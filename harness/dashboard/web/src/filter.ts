@@ -78,8 +78,8 @@ function searchText(name: string, info: ImplementationInfo | null): string {
   if (!info) return name.toLowerCase();
   let text = texts.get(info);
   if (text === undefined) {
-    const { display_name, framework, language, platform, database, orm, tags } = info;
-    text = [name, display_name, framework, language, platform, database, orm, ...tags].join(" ").toLowerCase();
+    const values = FACETS.flatMap((facet) => info[facet]);
+    text = [name, info.display_name, info.framework, ...values].join(" ").toLowerCase();
     texts.set(info, text);
   }
   return text;

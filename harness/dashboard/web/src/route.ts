@@ -3,7 +3,20 @@
 export type Page = "runs" | "run" | "compare" | "claims";
 const VIEWS = ["table", "groups", "load", "latency", "pairs", "scatter", "selected", "cell", "about"] as const;
 export type View = (typeof VIEWS)[number];
-export const FACETS = ["language", "platform", "approach", "classification", "database", "orm", "tags"] as const;
+export const FACETS = [
+  "language",
+  "platform",
+  "http_server",
+  "concurrency",
+  "approach",
+  "classification",
+  "database",
+  "database_driver",
+  "orm",
+  "json_library",
+  "template_engine",
+  "tags",
+] as const;
 export type Facet = (typeof FACETS)[number];
 export const METRICS = [
   "throughput",
@@ -49,7 +62,20 @@ export interface Route {
 
 /** Return a facet filter that selects everything. */
 export function noFacets(): Record<Facet, string[]> {
-  return { language: [], platform: [], approach: [], classification: [], database: [], orm: [], tags: [] };
+  return {
+    language: [],
+    platform: [],
+    http_server: [],
+    concurrency: [],
+    approach: [],
+    classification: [],
+    database: [],
+    database_driver: [],
+    orm: [],
+    json_library: [],
+    template_engine: [],
+    tags: [],
+  };
 }
 
 export function emptyRoute(): Route {

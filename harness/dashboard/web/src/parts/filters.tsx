@@ -9,10 +9,15 @@ import { Menu } from "./menu";
 export const FACET_NAMES: Record<Facet, string> = {
   language: "Language",
   platform: "Platform",
+  http_server: "HTTP server",
+  concurrency: "Concurrency",
   approach: "Approach",
   classification: "Classification",
   database: "Database",
+  database_driver: "Database driver",
   orm: "ORM",
+  json_library: "JSON library",
+  template_engine: "Template engine",
   tags: "Tags",
 };
 

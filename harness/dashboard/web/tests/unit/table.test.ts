@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ImplementationInfo, Row, Standing, Table } from "../../src/documents";
 import { emptyRoute, noFacets } from "../../src/route";
-import { facets, presets } from "../../src/filter";
+import { facets, matcher, presets } from "../../src/filter";
 import { commonFlags, type RankedRow, rankRows, visibleRows, rowTies } from "../../src/table";
 
 const info = (name: string, facts: Partial<ImplementationInfo> = {}): ImplementationInfo => ({
@@ -15,6 +15,11 @@ const info = (name: string, facts: Partial<ImplementationInfo> = {}): Implementa
   classification: "",
   platform: "",
   webserver: "",
+  http_server: "",
+  concurrency: "",
+  database_driver: "",
+  json_library: "",
+  template_engine: "",
   database: "",
   orm: "",
   os: "",
@@ -107,6 +112,22 @@ test("empty values and None are the same facet value", () => {
     { value: "none", key: "none", count: 2 },
     { value: "Postgres", key: "postgres", count: 2 },
   ]);
+});
+
+test("implementations can be filtered by their components", () => {
+  const infos = new Map([
+    ["a", info("a", { http_server: "Netty", database_driver: "pgjdbc" })],
+    ["b", info("b", { http_server: "Netty", database_driver: "Vert.x PG client" })],
+    ["c", info("c", { http_server: "hyper" })],
+  ]);
+  expect(facets(infos.values()).map(({ facet }) => facet)).toEqual(["http_server", "database_driver"]);
+  const kept = (facetFilter: Partial<ReturnType<typeof noFacets>>, text = ""): string[] => {
+    const matches = matcher({ text, hidden: [], facets: { ...noFacets(), ...facetFilter } });
+    return [...infos].flatMap(([name, each]) => (matches(name, each) ? [name] : []));
+  };
+  expect(kept({ http_server: ["netty"] })).toEqual(["a", "b"]);
+  expect(kept({ http_server: ["netty"], database_driver: ["pgjdbc"] })).toEqual(["a"]);
+  expect(kept({}, "vert.x pg")).toEqual(["b"]);
 });
 
 test("facets combine with AND, their values with OR", () => {
