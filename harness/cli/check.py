@@ -164,7 +164,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
         ),
         server_stage(
             "tests of real servers",
-            "(docker or (e2e and not adversarial)) and not machines and not every and not recipe",
+            "(docker or (e2e and not adversarial and not gallery)) and not machines and not every and not recipe",
             *two_at_most,
         ),
         server_stage("several machines", "machines"),  # uses images built by earlier stages

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from _pytest.mark.expression import Expression
 
 from harness.cli import check
 from harness.cli.check import ENGINE, Stage, stages
@@ -152,6 +153,21 @@ def test_each_extent_of_a_check_has_its_stages() -> None:
         "other implementations",
     } <= everything
     assert 'exec ./tfb check --all --yes "$@"' in (REPOSITORY / ".ci" / "run").read_text()
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        *("", "simulation", "gallery", "gallery e2e", "fault", "fault docker", "adversarial", "adversarial e2e"),
+        *("adversarial docker", "e2e", "docker", "docker e2e", "machines docker", "machines e2e", "every e2e"),
+    ],
+)
+def test_each_test_belongs_to_one_stage(marks: str) -> None:
+    expressions = [each.command[each.command.index("-m", 2) + 1] for each in stages("all") if "pytest" in each.command]
+    selecting = [
+        text for text in expressions if Expression.compile(text).evaluate(lambda name, /, **_: name in marks.split())
+    ]
+    assert len(selecting) == 1
 
 
 def test_the_jobs_of_ci_contain_each_stage_once() -> None:
