@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import re
+import signal
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
@@ -29,8 +30,11 @@ def pytest_configure() -> None:
     """Handle only the first interrupt, so that fixtures can stop their servers.
 
     Ctrl-C in a terminal also reaches ``./tfb check``, which then sends SIGTERM. A second interrupt would cut the
-    clean-up short.
+    clean-up short. A shell that starts the tests in the background makes them ignore interrupts, but tests send
+    interrupts to programs.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     interruption.install_handlers(ask=lambda: None, kill=lambda: None)
 
 
