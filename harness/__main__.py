@@ -55,7 +55,7 @@ def run() -> int:
             return main()
         finally:
             _end()
-    except KeyboardInterrupt:  # interrupted outside harness.cli, which handles its own interrupts
+    except KeyboardInterrupt:  # interrupted outside harness.cli, which handles interrupts itself
         _end()
         return Exit.INTERRUPTED
     except Exception:

@@ -57,7 +57,7 @@ class InertStream(_Lines):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
-        self.commands = stream  # unescaped stream for tfb's own CI commands, such as ::group::
+        self.commands = stream  # unescaped stream for CI commands from tfb, for example ::group::
         self.rich_proxied_file = _Lines(stream)  # rich's stream; it keeps rich's control sequences
 
     def write(self, text: str) -> int:

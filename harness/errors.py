@@ -62,7 +62,7 @@ class MachineLostError(TfbError):
 
 
 class EngineFullError(MachineLostError):
-    """A Docker engine whose disk is full. It cannot start containers until disk space is freed."""
+    """A Docker engine with a full disk. It cannot start containers until disk space is freed."""
 
 
 class DatabaseDiedError(TfbError):

@@ -99,6 +99,6 @@ def json_text(document: str) -> str:
 
 
 def _utf16(character: str) -> str:
-    """Return the JSON escapes for a character, one for each UTF-16 code unit."""
+    """Return the JSON escapes for the UTF-16 code units of a character."""
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[index]:02x}{units[index + 1]:02x}" for index in range(0, len(units), 2))

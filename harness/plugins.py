@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """A subcommand of ``./tfb``. Its function returns an exit code, and the function's parameters define the flags."""
+    """A subcommand of ``./tfb``. The function's parameters define the flags, and the return value is the exit code."""
 
     target: ObjectPath
     help: str  # one line for ./tfb --help
@@ -39,7 +39,7 @@ class Verb:
 
 @dataclass(frozen=True, kw_only=True)
 class PageView:
-    """A page that the dashboard serves under /views and lists in its navigation."""
+    """A page that the dashboard serves under /views and lists in the navigation."""
 
     target: ObjectPath  # function that receives the results folder and returns HTML
     title: str
@@ -74,7 +74,7 @@ class InstalledPlugin:
     parts: type[Plugin]
 
     def load(self, target: ObjectPath) -> object:
-        """Import one of the plugin's objects. Raises PluginError if the import fails."""
+        """Import an object of the plugin. Raises PluginError if the import fails."""
         try:
             return _import(target)
         except Exception as error:  # a plugin's code may raise any exception
@@ -83,7 +83,7 @@ class InstalledPlugin:
 
 @cache
 def installed() -> Sequence[InstalledPlugin]:
-    """Return the plugins that can be imported. Print a warning to stderr for each one that cannot."""
+    """Return the plugins that can be imported. Print a warning to stderr for each failed import."""
     plugins = []
     for name, distribution, target in (*_own_entry_points(), *_installed_entry_points()):
         try:
@@ -154,7 +154,7 @@ def page_views() -> dict[str, tuple[InstalledPlugin, PageView]]:
 
 
 def _own_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
-    """Yield (name, distribution, target) for each entry point in pyproject.toml whose folder still exists."""
+    """Yield (name, distribution, target) for each entry point in pyproject.toml, unless the folder is missing."""
     if INSTALLED:
         return
     declared = OWN_ENTRY_POINTS.search((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))

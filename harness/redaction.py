@@ -12,15 +12,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-MIN_LENGTH = 6  # minimum length of a redacted value
-MIN_SECRET_LENGTH = 4  # minimum length if the variable's name suggests a secret
+MIN_LENGTH = 6  # shorter values are not redacted
+MIN_SECRET_LENGTH = 4  # limit for variables with names that suggest a secret
 SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT|DSN", re.IGNORECASE)
 # Do not redact plain words, short numbers and IP addresses, because messages would become unreadable.
 PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
 PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # a password in a URL
 UNRESERVED = re.compile(rb"[\w.~-]", re.ASCII)
-# Record keys whose values are never redacted. tfb or tfb.toml defines these values, and a secret could equal one by
-# chance.
+# Record keys with values that are never redacted. tfb or tfb.toml defines these values, and a secret could equal a
+# value by chance.
 IDENTIFIERS = frozenset(
     (
         *("basis", "check", "client", "depth", "design", "digest", "display_name", "flag", "framework"),

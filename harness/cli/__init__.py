@@ -37,7 +37,7 @@ def guarded(command: Callable[[], int]) -> int:
     except Exception as error:  # noqa: BLE001 - the only place that turns errors into exit codes
         if not (interruption.requested() or _comes_from_interrupt(error)):
             return _print_error(error)
-        message = INTERRUPTED  # a library turned the interrupt into another error
+        message = INTERRUPTED  # a library turned the interrupt into a different error
     else:
         if code == Exit.OK or not interruption.requested():
             return code
@@ -46,7 +46,7 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def _comes_from_interrupt(error: BaseException | None) -> bool:
-    """Return whether the error's chain of causes contains a KeyboardInterrupt, for example one raised in an import."""
+    """Return whether the error's chain of causes contains a KeyboardInterrupt, for example from an import."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -41,7 +41,7 @@ CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 # Environment variable with a deadline as a Unix time. After it, the check skips the remaining implementations. If the
 # variable is unset, there is no deadline.
 DEADLINE_VARIABLE = "TFB_CHECK_UNTIL"
-CHECK_SECONDS = 32 * 60.0  # seconds from the start of the check to its deadline
+CHECK_SECONDS = 32 * 60.0  # seconds from the start of the check to the deadline
 TEMPORARY_BYTES = 4 << 30  # minimum free space in /dev/shm for the tests' temporary files
 FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker and not recipe"
 Extent = Literal["fast", "usual", "all"]
@@ -56,7 +56,7 @@ class Stage:
     cwd: Path = REPOSITORY
     needs: tuple[str, ...] = ()  # required tools, or ENGINE; the stage is skipped if any is missing
     retry: bool = False  # whether to repeat failed tests, because tests of real servers can fail on a busy machine
-    alongside: tuple[str, ...] = ()  # command to run in parallel on idle CPUs; its output and status are ignored
+    alongside: tuple[str, ...] = ()  # command to run in parallel on idle CPUs; the output and status are ignored
 
 
 def command(

@@ -111,9 +111,9 @@ class ServiceFlags:
         str | None,
         Parameter(help="service: version to compare with base; default: the working tree", metavar="REV"),
     ] = None
-    strict: Annotated[bool, Parameter(help='service: exit with 1 instead of 4 for "cannot tell"')] = False
+    strict: Annotated[bool, Parameter(help='service: for "cannot tell", exit with 1 instead of 4')] = False
     bisect: Annotated[
-        bool, Parameter(help='service: exit with 125 for "cannot tell" and "failed", for git bisect run')
+        bool, Parameter(help='service: for git bisect run, exit with 125 if the verdict is "cannot tell" or "failed"')
     ] = False
     confirm: Annotated[
         bool, Parameter(help='service: after "slower", run a second session; report a slowdown only if both agree')

@@ -171,7 +171,7 @@ def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
     for leftover in leftovers:
         if leftover.is_certain:
             print(f"left by a killed run: {leftover}")
-        else:  # keep it: a run on another machine, in a container or by an older tfb may be using it
+        else:  # keep it: a run on a different machine, in a container or by an older tfb may be using it
             print(f"not removed, because it belongs to an unknown run: {leftover}")
     if dry_run or not removable:
         return False

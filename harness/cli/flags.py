@@ -56,7 +56,7 @@ def complete_profiles(*_: object) -> list[str]:
 
 
 def complete_test_types(*_: object) -> list[str]:
-    """Return the names of the test types. Unlike the other completions, this one imports pydantic."""
+    """Return the names of the test types. Unlike the other completions, this function imports pydantic."""
     from harness.plan.testtypes.registry import TEST_TYPES
 
     return [*TEST_TYPES, "all"]

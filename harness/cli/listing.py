@@ -79,7 +79,7 @@ def _language(implementation: Implementation) -> str:
 
 
 def initials(names: Iterable[str]) -> dict[str, str]:
-    """Return a distinct character for each name: its first unused letter, or else any unused letter or digit."""
+    """Return a distinct character for each name: the name's first unused letter, or else any unused letter or digit."""
     letters: dict[str, str] = {}
     for name in names:
         candidates = (*filter(str.isalpha, name.upper()), *ascii_uppercase, *ascii_lowercase, *digits)

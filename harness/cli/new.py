@@ -159,7 +159,7 @@ def _require_valid(name: str) -> None:
 def _choose_language(
     implementations: Mapping[str, Implementation], source: Implementation | None, options: NewFlags
 ) -> str:
-    """Return the language folder's name. Prefer an existing folder whose name differs only in case.
+    """Return the language folder's name. Prefer an existing folder with a name that differs only in case.
 
     Raises UsageError for an invalid name.
     """
@@ -222,7 +222,7 @@ def _select_urls(known_urls: Iterable[Mapping[str, str]], types: Sequence[str]) 
 
 
 def _copy(source: Implementation, target: Path) -> dict[str, object]:
-    """Copy an implementation's folder and rename its Dockerfiles. Return the configuration entry of its variant."""
+    """Copy an implementation's folder and rename the Dockerfiles. Return the variant's configuration entry."""
     shutil.copytree(source.folder, target, ignore=shutil.ignore_patterns(*NOT_COPIED))
     for path in target.glob(f"{source.dockerfile.name}*"):
         path.rename(path.with_name(path.name.replace(source.dockerfile.stem, target.name, 1)))

@@ -88,7 +88,7 @@ def _tolerant_stream(stream: TextIO, errors: list[OSError]) -> TextIO:
 
 
 def write_file(target: Path, text: str) -> None:
-    """Write a file whose path the user chose. Replace it atomically, unless it is a device or a pipe.
+    """Write a file to a path that the user chose. Replace it atomically, unless it is a device or a pipe.
 
     Follow links in the parent folder's path. Raises UnsafePathError if the file itself is a link, or
     EnvironmentLacksError if it cannot be written.
@@ -103,7 +103,7 @@ def write_file(target: Path, text: str) -> None:
 
 
 def write_managed_file(folder: Path, name: str, text: str) -> Path:
-    """Write a file in one of tfb's folders without following links. Return its path.
+    """Write a file in one of tfb's folders without following links. Return the path.
 
     Raises the same errors as ``write_file``.
     """

@@ -48,7 +48,7 @@ def find_interrupted(results: Path) -> Path:
     for folder in reversed(list_runs(results)):
         try:
             info = RunReader(folder).info
-        except StoreError:  # the run is unreadable, so try the next one
+        except StoreError:  # the run is unreadable, so try the next run
             continue
         ended = info.status == "interrupted" or (info.status == "running" and not store.is_locked(folder))
         if ended and is_run(info.command):

@@ -249,7 +249,7 @@ def _report_skipped(check: str, cause: str) -> None:
 
 
 def _run_tool(command: Sequence[str]) -> int:
-    """Run a tool in the repository root, print its output, and return its exit status."""
+    """Run a tool in the repository root, print the output, and return the exit status."""
     done = process.run(command, seconds=TOOL_SECONDS, cwd=REPOSITORY)
     print(done.stdout, end="")
     return done.status

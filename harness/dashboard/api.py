@@ -34,7 +34,7 @@ READ_ERRORS = (
     LookupError,
     RecursionError,
 )
-MAX_CACHED = 256  # maximum number of cached documents; one for 500 implementations takes half a megabyte
+MAX_CACHED = 256  # maximum number of cached documents; a document for 500 implementations takes half a megabyte
 MAX_CACHED_BYTES = 64 << 20  # maximum total size of cached documents
 # Maximum number of documents generated concurrently for the cache; each may require reading half a gigabyte of records.
 MAX_CONCURRENT = 2
@@ -108,7 +108,7 @@ class Api:
         return self._cached_document(("compare", *names), names, compare_runs)
 
     def listed(self) -> RunList:
-        """Return the list of runs. A run's ``lead`` is empty until its document has been generated."""
+        """Return the list of runs. A run's ``lead`` is empty until the document has been generated."""
         run_list = self.runs.listed()
         runs = tuple(run.model_copy(update={"lead": self._leads.get(run.run_id, "")}) for run in run_list.runs)
         views = {name: view.title for name, (_, view) in plugins.page_views().items()}

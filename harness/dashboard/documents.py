@@ -1,4 +1,4 @@
-"""Models of the JSON documents that the dashboard's server sends to its page.
+"""Models of the JSON documents that the dashboard's server sends to the page.
 
 ``python -m harness.dashboard.documents`` prints their JSON Schema, from which the page's TypeScript types are
 generated. With ``--titles``, it prints the titles of the test types, which the page displays.

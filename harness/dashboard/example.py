@@ -23,7 +23,7 @@ LEFT_OUT = (
     "included.",
 )
 
-# An absolute path with at least two components. The group captures the last one. Web addresses, media types and
+# An absolute path with at least two components. The group captures the last component. Web addresses, media types and
 # relative paths do not match.
 ABSOLUTE_PATH = re.compile(r"(?<![\w:/.*-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 ADDRESS = re.compile(r"\bhttps?://([\w.-]+)")

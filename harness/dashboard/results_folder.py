@@ -16,7 +16,7 @@ MAX_LISTED_BYTES = 128 << 20  # maximum total size of the run.json files that ar
 
 
 class ResultsFolder:
-    """The runs in a results folder and in its published rounds."""
+    """The runs in a results folder and in the published rounds."""
 
     def __init__(self, results: Path, *, rounds: Path | None = None) -> None:
         self.results = results
@@ -60,7 +60,7 @@ def is_run_folder(folder: Path) -> bool:
 def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
     """Return the newest runs, and the folders that cannot be read.
 
-    If the results folder has too many runs, the last entry of the second list says how many are omitted.
+    If the results folder has too many runs, the last entry of the second list states how many are omitted.
     """
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []

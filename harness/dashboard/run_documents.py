@@ -190,7 +190,7 @@ class DashboardRun(RunReader):
         return LatencyDocument(test_type=test_type, cells=tuple(map(_cell_latency, cells.values())))
 
     def overall(self, test_types: Collection[str]) -> OverallDocument:
-        """Return the overall scores over the given test types. Raises StoreError if one of them was not measured."""
+        """Return the overall scores over the given test types. Raises StoreError if a test type was not measured."""
         unknown = [kind for kind in test_types if kind not in self.info.loads]
         if unknown or not test_types:
             raise StoreError(f"{', '.join(unknown) or 'no test type'}: not measured in this run")
@@ -246,7 +246,7 @@ def read_last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
 
     ``state`` is part of the cache key, so a changed file is read again.
     """
-    start = max(0, state[0] - TAIL_BYTES)  # often in the middle of a line, whose rest read_lines skips
+    start = max(0, state[0] - TAIL_BYTES)  # often in the middle of a line; read_lines skips the rest
     short = {"windows": (), "warm_up": None, "arrivals": None}
     last = deque(read_lines(path, Trial, [], start=start), 8)
     return tuple(trial.without_histograms().model_copy(update=short) for trial in reversed(last))

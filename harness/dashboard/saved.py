@@ -40,7 +40,7 @@ def collect_documents(run: DashboardRun) -> Embedded:
 def render_page(web: Path, embedded: Embedded, head: str = "") -> str:
     """Return the page as HTML.
 
-    If the page exceeds ``MAX_PAGE_BYTES``, apply ``REDUCTIONS`` one by one until it fits. The page lists the omitted
+    If the page exceeds ``MAX_PAGE_BYTES``, apply ``REDUCTIONS`` in order until it fits. The page lists the omitted
     data. ``head`` is additional HTML for the ``<head>`` element.
     """
     script = read_asset(web, "*.js").replace("</script", "<\\/script").replace("<!--", "<\\!--")
@@ -88,7 +88,7 @@ def csp_hash(text: str) -> str:
 
 
 def read_asset(web: Path, pattern: str) -> str:
-    """Return the text of the only asset that matches a pattern. Raises StoreError if not exactly one matches."""
+    """Return the text of the only asset that matches a pattern. Raises StoreError unless a single asset matches."""
     paths = list((web / "assets").glob(pattern))
     if len(paths) != 1:
         raise StoreError(

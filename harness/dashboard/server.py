@@ -82,8 +82,8 @@ HEADERS = {
 def is_own_host(host: str, bind: str) -> bool:
     """Return whether a Host header names this server: an IP address, localhost or the name of this machine.
 
-    Rejecting other names prevents DNS rebinding. In such an attack, a website points its own host name at 127.0.0.1.
-    The browser then lets the website read the responses.
+    Rejecting other names prevents DNS rebinding. In this attack, a website points a host name at 127.0.0.1. The browser
+    then lets the website read the responses.
     """
     name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
     try:

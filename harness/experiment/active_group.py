@@ -66,7 +66,7 @@ class ActiveGroup:
         return len({trial.round for trial in self.trials if trial.load.kind == "open"})
 
     def forgive(self, cell: Cell) -> bool:
-        """Discard a cell's failures. Return True if the cell had failures and its process is still running."""
+        """Discard a cell's failures. Return True if the cell had failures and the process is still running."""
         return self.failures.pop((cell.process, cell.test_type), 0) > 0 and cell.process in self.members
 
     def warm(self, kinds: Set[str] | None = None) -> Design:
@@ -92,7 +92,7 @@ class ActiveGroup:
         ]
 
     def is_headline(self, cell: Cell) -> bool:
-        """Return whether a cell's load is the headline load of its test type."""
+        """Return whether a cell's load is the headline load of the cell's test type."""
         return cell.load == headline_load(self.members[cell.process].test_types[cell.test_type])
 
     def common_test_types(self, group: Sequence[Candidate]) -> set[str]:

@@ -25,7 +25,7 @@ ARRIVALS_MARGIN = 0.9
 PRIMER_CONNECTIONS, TECHEMPOWER_PAUSE_SECONDS = 8, 5.0
 TECHEMPOWER_SHORT_PAUSE = 0.4  # pause between two loads, as a fraction of the pause after the primer
 # If a process completes fewer than FEWEST_ROUNDS rounds, the run measures only half of the remaining processes, but at
-# least FEWEST_PROCESSES. If more than HALF of the run's time has passed, one process is enough.
+# least FEWEST_PROCESSES. If more than HALF of the run's time has passed, a single process is enough.
 FEWEST_ROUNDS, FEWEST_PROCESSES, HALF = 2, 2, 0.5
 
 GroupMeasurement = Callable[[ActiveGroup], Design]  # yields the steps that measure a running group
@@ -119,7 +119,7 @@ def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_gr
 
 
 def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], failed: set[str]) -> list[Candidate]:
-    """Return the candidates that have not failed, each with only its undecided test types."""
+    """Return the candidates that have not failed, each with only the undecided test types."""
     selected = []
     for candidate in group:
         kinds = {k: loads for k, loads in candidate.test_types.items() if (candidate.implementation, k) in waiting}
@@ -154,7 +154,7 @@ def _rounds(group: ActiveGroup) -> Design:
 def in_random_order(cells: Sequence[Cell], is_headline: Callable[[Cell], bool], seed: str) -> Iterator[Cell]:
     """Yield the cells in random order, but keep cells with the same test type and load (a table) together.
 
-    Both the tables and the cells within each table are shuffled. Each test type's headline load comes last, because its
+    Both the tables and the cells within each table are shuffled. Each test type's headline load is last, because the
     other loads then provide additional warm-up.
     """
     rng = random.Random(seed)
@@ -208,7 +208,7 @@ def _given_rates(
 
 
 def _search_capacity(group: ActiveGroup, cell: Cell, start: float, number: int) -> Design:
-    """Measure a cell at the next rate of its capacity search, unless the capacity is already known."""
+    """Measure a cell at the next rate of the capacity search, unless the capacity is already known."""
     profile, is_scenario = group.plan.profile, isinstance(cell.load, Scenario)
     seconds = profile.orders.seconds if is_scenario else profile.rates.seconds
     trials = [

@@ -15,7 +15,7 @@ RETRIED_SUFFIX = "; started again"
 def final_status(
     records: RunRecords, status: Literal["complete", "failed", "interrupted"], reason: str
 ) -> tuple[RunStatus, tuple[str, ...], tuple[str, ...]]:
-    """Return a run's final status, all its problems, and the problems that make the exit code nonzero.
+    """Return a run's final status, all problems, and the problems that make the exit code nonzero.
 
     If ``status`` is not "complete", the run stopped early for the given ``reason``, and unmeasured cells are not
     failures.

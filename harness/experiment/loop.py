@@ -25,7 +25,7 @@ from harness.host.clock import Clock
 from harness.records import store
 from harness.records.run_records import RunRecords
 
-OVERHEAD_SECONDS = 0.8  # time that a load takes beyond its planned duration, for example to start the generator
+OVERHEAD_SECONDS = 0.8  # time that a load takes beyond the planned duration, for example to start the generator
 STOP_SECONDS = 4.0  # time to perform a process's final checks and to stop it
 
 
@@ -93,7 +93,8 @@ class Deadline:
 class MeasuringClock(Clock):
     """A clock that pauses while starting or stopping an implementation takes longer than planned.
 
-    With an ordinary clock, one implementation that starts slowly would reduce the measurement time of all others.
+    With an ordinary clock, an implementation that starts slowly would reduce the measurement time of the other
+    implementations.
     """
 
     clock: Clock

@@ -47,7 +47,8 @@ from harness.runtime.choice import choose_runtime
 from harness.units import format_seconds
 from harness.verify.checks import CONDUCT
 
-# Build output folders, which are not watched for changes. Folders whose names begin with a dot are not watched either.
+# Build output folders, which are not watched for changes. Folders with names that begin with a dot are not watched
+# either.
 BUILD_OUTPUT = {"node_modules", "target", "dist", "build", "bin", "obj", "__pycache__", "_build", "deps", "vendor"}
 LOG_CHUNK = 1 << 20  # maximum number of characters to read from the log and print at once
 POLL_SECONDS = 0.5  # interval between two scans for changed files
@@ -175,7 +176,7 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
 
 
 def print_verdicts(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
-    """Print one line per test type, then each violation with the affected test types."""
+    """Print a line for each test type, then each violation with the affected test types."""
     for verdict in verdicts:
         passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
         line = Text.assemble(
@@ -198,7 +199,7 @@ def print_verdicts(verdicts: Sequence[VerificationRecord], console: SafeConsole)
 
 
 def debug(settings: Settings) -> int:
-    """Start an implementation and its database. Print both addresses, then print the server's log until Ctrl-C."""
+    """Start an implementation and a database. Print both addresses, then print the server's log until Ctrl-C."""
     plan = make_plan(settings)
     if len(plan.implementations) != 1:
         names = ", ".join(i.name for i in plan.implementations)
@@ -265,7 +266,7 @@ def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> 
             yield BuiltServers(runtime=runtime, builds=builds, logs=logs, open_database=start_database)
         keep = len(progress.problems) > before
     except TfbError:
-        keep = any(logs.folder.rglob("*.log"))  # keep the logs, because the error message names one of them
+        keep = any(logs.folder.rglob("*.log"))  # keep the logs, because the error message names a log
         raise
     finally:
         if not keep:

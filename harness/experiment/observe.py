@@ -1,4 +1,4 @@
-"""Runs a load while observing the server, its database and the idle servers."""
+"""Runs a load while observing the server, the database and the idle servers."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -165,7 +165,7 @@ def realtime_priority() -> Iterator[None]:
 
 
 def read_all(meters: Sequence[Meter]) -> list[Reading | None]:
-    """Return the current reading of each meter, or None if its server has died. A later step reports the death."""
+    """Return the current reading of each meter, or None if the server has died. A later step reports the death."""
     readings: list[Reading | None] = []
     for meter in meters:
         try:

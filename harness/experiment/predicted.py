@@ -27,9 +27,9 @@ from harness.runtime.choice import can_run_side_by_side
 from harness.stats.unranked import AT_RATES
 from harness.units import format_elapsed
 
-# Predicted seconds to start a server and its database, and to perform a process's final checks and stop it.
+# Predicted seconds to start a server and a database, and to perform a process's final checks and stop it.
 START_SECONDS, STOP_SECONDS = 3.0, 3.0
-# Seconds to verify a test type. The key is True for an implementation's first process, whose verification is thorough.
+# Seconds to verify a test type. The key is True for an implementation's first process, which is verified thoroughly.
 VERIFY_SECONDS = {True: 1.5, False: 0.4}
 RATE = 5_000.0  # assumed throughput of every server, in requests per second
 
@@ -131,7 +131,7 @@ class Prediction(Clock):
         return steps.Done()
 
     def _warming(self, step: steps.Warm) -> Sequence[Window]:
-        """Simulate a warm-up load's windows, whose CPU cost declines for half of the maximum warm-up duration."""
+        """Simulate a warm-up load's windows, with a CPU cost that declines for half of the maximum warm-up duration."""
         limits, process = self.plan.profile.warm_up, step.cell.process
         cap = limits.jit_cap_seconds if self.plan.candidate(process.implementation).jit else limits.cap_seconds
         steady = max(2.0 * limits.span, 0.5 * cap) - 2 * limits.span

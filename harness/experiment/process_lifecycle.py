@@ -29,7 +29,7 @@ from harness.verify.verifier import Verifier
 
 @dataclass
 class RunningProcess:
-    """A process that tfb has started, and its verdicts, failures and counters so far."""
+    """A process that tfb has started, with the verdicts, failures and counters so far."""
 
     process: Process
     implementation: Implementation
@@ -123,7 +123,7 @@ class FailureReporter:
 
 
 def with_results(verdict: VerificationRecord, results: Sequence[CheckResult]) -> VerificationRecord:
-    """Add results to a verdict, and set the verdict's outcome to the worst outcome of all its results."""
+    """Add results to a verdict, and set the verdict's outcome to the worst outcome of all results."""
     combined = (*verdict.results, *results)
     outcome = worst_outcome(result.outcome for result in combined)
     return verdict.model_copy(update={"results": combined, "outcome": outcome})
@@ -173,7 +173,7 @@ class ProcessLifecycle:
         started = self.runtime.start(implementation, address, running.log, ready_path=path)
         running.server = running.stack.enter_context(started)
         if implementation.is_service:
-            running.implementation = running.server.implementation  # a copy whose requests contain the login's token
+            running.implementation = running.server.implementation  # a copy with the login's token in the requests
         running.startup_time = running.server.startup_time
         self.progress.verifying(WHOLE_SERVER)
         verdict = self.verifier.verify_http(running.server, process=process.number, thorough=process.number == 0)

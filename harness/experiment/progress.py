@@ -52,7 +52,7 @@ class ProgressTracker:
 
     @contextmanager
     def preparing(self, task: str) -> Iterator[None]:
-        """Begin a preparation stage. Report its completed steps and, every few seconds, the elapsed time."""
+        """Begin a preparation stage. Report completed steps and, every few seconds, the elapsed time."""
         self.stage(task)
         handler = _StepHandler(self)
         level = STEPS.level
@@ -128,7 +128,7 @@ class ProgressTracker:
         )
 
     def note(self, text: str) -> None:
-        """Print a line. A live display shows such lines only during builds."""
+        """Print a line. A live display shows these lines only during builds."""
         self._update(text)
 
     def extend(self, seconds: float) -> None:
@@ -185,7 +185,7 @@ class _StepHandler(logging.Handler):
 
 
 class Display:
-    """A display that prints one line per event, for logs and pipes. If ``quiet`` is set, it prints only problems."""
+    """A display that prints a line for each event, for logs and pipes. If ``quiet`` is set, it prints only problems."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet

@@ -24,7 +24,7 @@ from harness.verify.verifier import Verifier
 
 @runtime_checkable
 class MultiMachineRuntime(Protocol):
-    """A runtime whose servers, database and clients are on different machines."""
+    """A runtime with servers, database and clients on different machines."""
 
     def require_machines(self) -> None:
         """Contact every machine. Raises a MachineLostError that names the machine if a machine does not respond."""

@@ -1,4 +1,4 @@
-"""Describes the setup of a run in run.json and refuses to resume a run whose setup has changed."""
+"""Describes the setup of a run in run.json and refuses to resume a run if the setup has changed."""
 
 import platform
 from collections.abc import Collection

@@ -137,7 +137,7 @@ def can_reach_upstream(selected: Sequence[Implementation], settings: Settings) -
 
 
 def _closes_connections(kind: TestType) -> bool:
-    """Return whether the test type's loads close connections. Such loads soon use up all ports, except on loopback."""
+    """Return whether the test type's loads close connections. These loads soon use up all ports, except on loopback."""
     return any(isinstance(load, ClosedLoop) and load.close_after for load in kind.fixed_loads)
 
 

@@ -19,7 +19,7 @@ from harness.units import format_elapsed
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """A run that is ready for measurement. The plan contains only implementations whose build succeeded."""
+    """A run that is ready for measurement. The plan contains only successfully built implementations."""
 
     context: RunContext
     plan: Plan
@@ -87,7 +87,7 @@ def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store
 def build_key(implementation: Implementation, runtime: Runtime) -> object:
     """Return a key that is equal for implementations that share a build.
 
-    Under Docker, each implementation needs an image with its own name. Implementations with the same Dockerfile
+    Under Docker, each implementation needs an image with a distinct name. Implementations with the same Dockerfile
     therefore share only failed builds.
     """
     has_own_build = implementation.local is None or implementation.is_service

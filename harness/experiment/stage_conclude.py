@@ -48,7 +48,7 @@ def record_end(
 ) -> RunOutcome:
     """Rank a run's trials. Write run.json, ranking.json and, in TechEmpower's format, results.json.
 
-    ``status`` is "complete" if every step was executed. Otherwise, ``reason`` says why the run stopped early.
+    ``status`` is "complete" if every step was executed. Otherwise, ``reason`` explains why the run stopped early.
     """
     run_store.require_unchanged()
     recorded = store.read_run(run_store.folder)
@@ -61,6 +61,6 @@ def record_end(
         run_store.write_text("ranking.json", ranking.to_json())
         run_store.write_text("results.json", json.dumps(techempower.document(records), indent=1))
     finally:
-        # Write run.json last: once its status is final, the ranking exists.
+        # Write run.json last: once the status is final, the ranking exists.
         run_store.write_info(info)
     return RunOutcome(records=records, ranking=ranking, failures=failures)

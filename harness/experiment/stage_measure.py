@@ -35,7 +35,7 @@ class Measured:
 
 
 def measure(built: Built) -> Measured:
-    """Measure all implementations whose build succeeded."""
+    """Measure all successfully built implementations."""
     context, settings = built.context, built.context.settings
     if built.plan.candidates:
         context.progress.stage("starting PostgreSQL" if settings.starts_database else "starting")
@@ -70,7 +70,7 @@ def _make_executor(built: Built, database: SharedDatabase) -> StepExecutor:
 
 
 def _carry_out_design(executor: StepExecutor) -> None:
-    """Execute the design, but skip processes whose results are already recorded.
+    """Execute the design, but skip processes with recorded results.
 
     If PostgreSQL dies, the running servers are not to blame. They are measured again from the beginning.
     """

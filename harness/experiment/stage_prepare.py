@@ -185,7 +185,7 @@ def clear_leftovers(settings: Settings, progress: ProgressTracker, leftovers_fou
 
 
 def describe_run(settings: Settings, plan: Plan, runtime: Runtime, seconds: float, now: float) -> str:
-    """Return the line that announces a run: its size, runtime, profile and expected end.
+    """Return the line that announces a run, with size, runtime, profile and expected end.
 
     ``seconds`` is the predicted time until the end of the run. ``now`` is in epoch seconds.
     """

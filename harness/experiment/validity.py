@@ -89,7 +89,7 @@ def _has_rate(trial: Trial) -> bool:
 
 
 def requested_connections(trial: Trial) -> int:
-    """Return the number of connections that the generator opens; wrk rounds down to a multiple of its thread count."""
+    """Return the number of connections that the generator opens; wrk rounds down to a multiple of the thread count."""
     threads = max(trial.generator_threads, 1) if trial.generator == "wrk" else 1
     return trial.load.connections - trial.load.connections % threads
 
@@ -127,7 +127,7 @@ def _generator_share(trial: Trial) -> float | None:
 
 
 def _client_wait(trial: Trial) -> float | None:
-    """Return the largest fraction of runnable time that any client waited for a CPU. Such waits inflate latency."""
+    """Return the largest fraction of runnable time that any client waited for a CPU. These waits inflate latency."""
     known = [(c.wait_seconds, c.wait_seconds + c.cpu_seconds) for c in trial.clients if c.wait_seconds is not None]
     return max((wait / total for wait, total in known if total > 0), default=None)
 
@@ -305,7 +305,7 @@ def _generator_lag(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 
 
 def _clients_apart(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Detect clients that did not run at the same time, because the rates of such clients cannot be added."""
+    """Detect clients that did not run at the same time, because their rates cannot be added."""
     if not trial.clients:
         return None
     share, limit = overlap(trial.clients), 0.95
@@ -317,7 +317,8 @@ RULES: Mapping[str, Rule] = {
     "timeouts": _above(_timeouts, 0.0, "timeouts"),
     "connections": _connections,
     "response-size": _response_size,
-    # Detects unsolicited responses, which inflate the throughput. Their number is estimated from the sockets' bytes.
+    # Detects unsolicited responses, which inflate the throughput. Their number is estimated from the number of received
+    # bytes.
     "unasked": _above(lambda trial: trial.responses_per_request, 1.05, "unasked responses", _is_closed),
     "overrun": _overrun,
     "restarted": _above(lambda trial: float(trial.restarted), 0.0, "restarted"),

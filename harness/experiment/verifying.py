@@ -79,7 +79,7 @@ class Verification:
         self._stop_seconds: float | None = None
         self._root_processes: tuple[str, ...] | None = None
         self._stopped = False
-        self._logged: dict[str, str] = {}  # failed test type -> error that the server logged during its verification
+        self._logged: dict[str, str] = {}  # failed test type -> error that the server logged during the verification
 
     def verdicts(self) -> list[VerificationRecord]:
         """Return the verdicts, and report any problem that prevented a verdict.
@@ -137,7 +137,7 @@ class Verification:
     def _mistakes(self, watch: RefusalWatch) -> tuple[str, ...]:
         """If a test type that reads the database failed, return the database settings that the server ignores.
 
-        Ignore test types whose route does not exist, because their failure has nothing to do with the database.
+        Ignore test types without a route, because the database does not cause their failure.
         """
         types = self._implementation.test_types
         failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != WHOLE_SERVER)
@@ -165,7 +165,7 @@ class Verification:
                     self._progress.problem(f"while verifying {name}: {error}")
 
     def _keep_error(self, verdict: VerificationRecord, log_begin: int) -> None:
-        """If the test type failed, remember the first error that its log contains after byte ``log_begin``."""
+        """If the test type failed, remember the first error that the log contains after byte ``log_begin``."""
         failed = verdict.outcome is Outcome.FAIL and verdict.test_type != WHOLE_SERVER
         if failed and (errors := find_errors(self._log, log_begin)):
             self._logged[verdict.test_type] = errors[0]

@@ -26,7 +26,7 @@ class WarmUpTracker:
     CPU time per request is steady when the median of the latest ``span`` windows is at most 5 % below the median of the
     ``span`` windows before them. Increases are ignored as noise. Throughput would be misleading: on a JVM, throughput
     stops increasing seconds before the second-tier compiler finishes. At that point, CPU time per request is still 31
-    to 428 % above its final value. A server whose compiler is busy is not steady, however stable its cost appears.
+    to 428 % above the final value. While the compiler is busy, a server is not steady, however stable the cost appears.
     ``tests/experiment/test_warm_up.py`` simulates the error rates on noisy windows.
     """
 
@@ -70,7 +70,7 @@ class WarmUpTracker:
         return self.steady
 
     def add_burst(self, burst: WarmUpResult) -> None:
-        """Add a burst of load. Its full duration counts, even if its windows cover less time."""
+        """Add a burst of load. The full duration counts, even if the windows cover less time."""
         before = self.seconds
         windows = [each.model_copy(update={"start": round(before + each.start, 4)}) for each in burst.windows]
         for window in windows:
@@ -114,7 +114,7 @@ WarmUpSteps = Generator[Step, StepResult, tuple[list[WarmUpTracker], set[Process
 def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str) -> WarmUpSteps:
     """Warm up cells in rounds of bursts. Return all trackers, and the processes that have exited.
 
-    ``cells`` maps each cell to whether its platform has a JIT compiler. The first round visits every cell in random
+    ``cells`` maps each cell to whether the platform has a JIT compiler. The first round visits every cell in random
     order. Later rounds visit only the cells that are compiling or becoming cheaper, if there are any. JIT platforms
     come first, then cells that are compiling, then cells with the largest decline in CPU time per request. Later rounds
     use at most the fraction ``until`` of the run's time.

@@ -16,15 +16,15 @@ from harness.host import ownership, process
 from harness.host.process import Account
 from harness.paths import state_folder
 
-# Uids that systemd leaves unassigned, between its ranges for systemd-homed and for dynamic users.
+# Uids that systemd leaves unassigned, between the ranges for systemd-homed and for dynamic users.
 SERVER_UIDS = range(60578, 61184)
-LOCK_FOLDER = Path("/run/tfb")  # one locked file per allocated uid; it names the tfb process that owns the uid
+LOCK_FOLDER = Path("/run/tfb")  # a locked file per allocated uid; it names the tfb process that owns the uid
 READ_CAPABILITY = "dac_read_search"  # lets servers read toolchains and builds in root's folders
 CACHE_FOLDER = ".cache"  # the only entry in a server's home folder that is not a link into root's home
 
 
 class AccountPool:
-    """The accounts of a run's servers. An implementation keeps its uid, so that it retains access to its files."""
+    """The accounts of a run's servers. An implementation keeps the same uid, and therefore access to its files."""
 
     def __init__(self, rights: tuple[str, ...]) -> None:
         self.rights = rights
@@ -159,7 +159,7 @@ def describe_account(pool: AccountPool | None) -> str:
 
 
 def share_folder(folder: Path, *, list_content: bool = True) -> None:
-    """Let servers enter one of root's scratch folders. If ``list_content`` is set, also let them list its content."""
+    """Let servers enter a scratch folder of root. If ``list_content`` is set, also let them list the content."""
     if os.geteuid() == 0:
         with suppress(OSError):  # some containers forbid this; servers then run as root and need no access
             os.chown(folder, -1, server_group())

@@ -57,7 +57,7 @@ def exec_program(request: dict[str, Any], files: list[int]) -> None:
     if request["uid"] is not None or request["isolated"]:
         _call(libc.prctl, _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if request["isolated"] and not enter_landlock_domain() and request["enclosure"]:
-        # Without Landlock, the program could reach hidden files through another process's /proc/PID/root.
+        # Without Landlock, the program could reach hidden files through the /proc/PID/root of other processes.
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     if request["uid"] is not None:
         drop_privileges(request["uid"], request["gid"], [CAPABILITIES[right] for right in request["rights"]])
@@ -130,7 +130,7 @@ def enter_mount_namespace(folders: dict[str, list[str]], home: str, overlay: str
         folders: Paths by kind. "writable": folders that the program may write to. "covered": temporary folders in
             which the program's changes are private. "protected": subfolders of writable folders that remain read-only.
             "private": writable folders that only this program uses. "hidden": folders and sockets that appear empty.
-        home: A folder whose changes overlayfs redirects to ``overlay``, or an empty string.
+        home: A folder in which overlayfs redirects changes to ``overlay``, or an empty string.
         overlay: A folder with the subfolders ``changes``, ``work``, ``empty`` and ``temporary``.
 
     Raises:
@@ -163,7 +163,7 @@ def enter_temporary_namespace(covered: list[str], shared: list[str], staging: st
     """Enter mount and IPC namespaces in which changes to temporary folders are private. Requires root.
 
     Args:
-        covered: Temporary folders whose content stays visible, but in which the program's changes are private.
+        covered: Temporary folders. Their content stays visible, but the program's changes are private.
         shared: Folders below ``covered`` in which changes are visible to all programs.
         staging: An empty folder, where the tmpfs that receives the changes is mounted.
         home: The program's home, which also appears as ``STABLE_HOME``.
@@ -192,7 +192,8 @@ def replace_folder(place: str, content: str, without: str) -> None:
     Args:
         place: The folder to mount over.
         content: The folder in which clients outside the namespace find the socket. It must not be in an overlay.
-        without: Path of a socket in ``content``. Its first component hides the entry of ``place`` with that name.
+        without: Path of a socket in ``content``. The first component of this path hides the entry of ``place`` with
+        that name.
 
     Raises:
         OSError: The kernel does not permit the mounts.
@@ -205,7 +206,7 @@ def replace_folder(place: str, content: str, without: str) -> None:
     _bind(folder, place)
     for name in names:
         source, shown = b"%s/%s" % (below, name), b"%s/%s" % (target, name)
-        with contextlib.suppress(OSError):  # the entry was removed, or a program has created one with this name
+        with contextlib.suppress(OSError):  # the entry was removed, or a program has created an entry with this name
             mode = os.lstat(source).st_mode
             if stat.S_ISLNK(mode):
                 os.symlink(os.readlink(source), shown)  # noqa: PTH115, PTH211
@@ -245,7 +246,7 @@ def _cover(paths: Sequence[str], staging: str) -> None:
         os.chmod(upper, 0o1777)  # noqa: PTH101, S103 - as in /tmp
         options = ",".join((f"lowerdir={path}", f"upperdir={upper}", f"workdir={work}", "userxattr"))
         _mount(b"overlay", _encode(path), b"overlay", _MS_NOSUID | _MS_NODEV, _encode(options))
-        for socket_path, descriptor in sockets.items():  # an overlay makes sockets unusable, so mount each one over it
+        for socket_path, descriptor in sockets.items():  # an overlay makes sockets unusable, so mount them over it
             with contextlib.suppress(FileNotFoundError):
                 _bind(descriptor, socket_path)
             os.close(descriptor)
@@ -297,7 +298,7 @@ def _open_folders(paths: Iterable[str]) -> dict[str, int]:
 
 
 def _bind(folder: int, path: str) -> None:
-    """Bind-mount an open folder at ``path``, so that its mount flags can be set separately and no overlay hides it."""
+    """Bind-mount an open folder at ``path``, so that the mount flags can be set separately and no overlay hides it."""
     if path.startswith(f"{_SHARED_MEMORY}/") and not os.path.lexists(path):
         os.makedirs(_encode(path), exist_ok=True)  # noqa: PTH103
     _mount(b"/proc/self/fd/%d" % folder, _encode(path), None, _MS_BIND | _MS_REC)
@@ -337,5 +338,5 @@ def _call(function: Any, *arguments: object) -> None:  # noqa: ANN401 - a functi
 
 
 def _encode(text: str) -> bytes:
-    """Return the bytes of a string in a request. Each character represents one byte."""
+    """Return the bytes of a string in a request. Each character represents a byte."""
     return text.encode("latin-1")

@@ -70,7 +70,7 @@ ENTRY = re.compile(rb"(?P<mode>\d{6}) (?P<kind>\w+) (?P<object>[0-9a-f]+) +(?P<s
 INDEX_ENTRY = re.compile(r"(?P<tag>\S) (?P<mode>\d{6}) (?P<object>[0-9a-f]+) \d\t(?P<name>.+)", re.DOTALL)
 NOT_IN_WORKING_TREE = "S"  # tag in ``git ls-files -t`` for files that a sparse checkout leaves out
 SUBMODULE, LINK = "160000", "120000"
-# First bytes of files whose content Git LFS stores elsewhere or git-crypt has encrypted.
+# First bytes of files that Git LFS stores elsewhere or git-crypt has encrypted.
 STORED_ELSEWHERE = (b"version https://git-lfs.github.com/spec/", b"\0GITCRYPT\0")
 
 

@@ -32,7 +32,7 @@ LEDGER_SECONDS = 3.0  # interval between updates of the ledger
 KILL_ATTEMPTS = 3  # number of attempts at killing an account's processes
 HEADER_BYTES = 4  # size of a request's header, which contains the size of the body
 MAX_FILES = 4  # descriptors in a request: stdin, stdout, stderr, and a pipe for pid and exit status
-GOODBYE = b"bye"  # request that tells the guardian to exit
+GOODBYE = b"bye"  # request that ends the guardian
 
 
 class Guardian:
@@ -116,7 +116,7 @@ class Guardian:
         self._uids.discard(uid)
 
     def _start(self, request: dict[str, Any], files: list[int]) -> None:
-        """Start a program and report its pid, or the errno if the program cannot be executed."""
+        """Start a program and report the pid, or the errno if the program cannot be executed."""
         *streams, pipe = files
         try:
             reader, writer = os.pipe2(os.O_CLOEXEC)
@@ -192,7 +192,7 @@ class Guardian:
             self._listed = current
 
     def kill_all(self) -> None:
-        """Kill all descendants. PostgreSQL gets an immediate shutdown, which removes its shared memory.
+        """Kill all descendants. PostgreSQL gets an immediate shutdown, which removes the shared memory.
 
         Orphans become children of the guardian. A guardian without children therefore has no descendants. Each step
         kills all children, and searches for other descendants only if there are none. The search is slow, so a process
@@ -293,7 +293,7 @@ def _descendant_pids(roots: Iterable[int], processes: dict[int, tuple[int, str]]
 
 
 def main(control: int, ledger: str, owner: str, import_folder: str) -> None:
-    """Serve tfb until it exits. If it is killed, kill its children and run ``host.leftovers`` to remove its folders."""
+    """Serve tfb until it exits. If it is killed, kill all children and remove tfb's folders (``host.leftovers``)."""
     for number in child_setup.IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     os.set_inheritable(control, False)  # children must not be able to send requests

@@ -90,7 +90,7 @@ def held_while_loading() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold back an interrupt until the block ends. In threads other than the main thread, do nothing."""
+    """Hold back an interrupt until the block ends. This has no effect in threads other than the main thread."""
     global _held, _pending  # noqa: PLW0603
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -118,7 +118,7 @@ def deferred() -> Iterator[None]:
 
 
 def raise_if_pending() -> None:
-    """Raise KeyboardInterrupt if an interrupt was held back."""
+    """Raise KeyboardInterrupt if an interrupt is pending."""
     global _pending  # noqa: PLW0603
     if _pending and _held == _deferred and threading.current_thread() is threading.main_thread():
         _pending = False

@@ -1,4 +1,4 @@
-"""Finds and removes processes, accounts and scratch folders that killed runs have left behind on this machine.
+"""Finds and removes processes, accounts and scratch folders that killed runs have left on this machine.
 
 The owner of a leftover is the tfb process that created it. If that process is killed, the guardian runs ``python -m
 harness.host.leftovers OWNER``.
@@ -22,14 +22,14 @@ from harness.plain_text import printable
 from harness.records.remove_tree import remove_tree
 
 LEDGER_BYTES = 1 << 20
-SEARCHES = 10  # maximum number of searches; processes may start others during a search
-# Age at which a folder without an owner file counts as a leftover. In a newer folder, the file may not be written yet.
+SEARCHES = 10  # maximum number of searches; processes may start new processes during a search
+# Age at which a folder without an owner file counts as a leftover. In a newer folder, the file may still be missing.
 UNMARKED_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """A resource that a tfb process left behind. ``is_certain`` is False if that process may still be running."""
+    """A resource that a tfb process did not remove. ``is_certain`` is False if that process may still be running."""
 
     kind: str  # process, account, folder, container, network or volume
     name: str  # display name, for example ``postgres (pid 812)``
@@ -41,7 +41,7 @@ class Leftover:
 
 
 def local_leftovers() -> tuple[Leftover, ...]:
-    """Return the leftovers from exited owners. Processes come first, because they use the folders."""
+    """Return the leftovers from exited owners, processes first, because they use the folders."""
     return (*_processes(), *folder_leftovers())
 
 
@@ -118,7 +118,7 @@ def _lines(ledger: Path) -> list[str]:
 
 
 def _end(candidate: psutil.Process) -> None:
-    """Kill a process. PostgreSQL gets an immediate shutdown, which removes its shared memory."""
+    """Kill a process. PostgreSQL gets an immediate shutdown, which removes the shared memory."""
     with contextlib.suppress(psutil.NoSuchProcess):
         candidate.send_signal(signal.SIGQUIT if candidate.name() == "postgres" else signal.SIGKILL)
         try:
@@ -129,7 +129,7 @@ def _end(candidate: psutil.Process) -> None:
 
 
 def folder_leftovers(of: str | None = None) -> Iterator[Leftover]:
-    """Yield this user's scratch folders whose owners have exited, and old folders without an owner."""
+    """Yield this user's scratch folders with an exited owner, and old folders without an owner."""
     for scratch in ownership.find_scratch_folders():
         if of:
             is_abandoned = scratch.belongs_to(of)

@@ -1,6 +1,6 @@
 """Describes a machine and grades how likely it is to disturb measurements. This does not require root.
 
-A ``FileReader`` returns the text of kernel files, which come from this machine or from a remote one.
+A ``FileReader`` returns the text of kernel files on this machine or on a remote machine.
 """
 
 import os
@@ -23,14 +23,14 @@ CPUINFO, STAT, PRESSURE = Path("/proc/cpuinfo"), Path("/proc/stat"), Path("/proc
 PRODUCT = Path("/sys/class/dmi/id/product_name")
 GOVERNOR, SMT = CPU / "cpu0/cpufreq/scaling_governor", CPU / "smt/active"
 NO_TURBO, BOOST = CPU / "intel_pstate/no_turbo", CPU / "cpufreq/boost"
-# The files that ``add_kernel_facts`` reads. They have the same contents in a container as on its host.
+# The files that ``add_kernel_facts`` reads. They have the same contents in a container as on the host.
 FILES = (CPUINFO, STAT, PRESSURE, PRODUCT, GOVERNOR, SMT, NO_TURBO, BOOST)
 CALLER_OPEN_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)  # (soft, hard) limits before tfb raises them
 FileReader = Callable[[Path], str | None]  # returns the stripped text of a file, or None if it does not exist
 
 
 def read_machine() -> Machine:
-    """Return current facts about this machine and its grade."""
+    """Return current facts about this machine, and a grade."""
     groups = ControlGroups()
     machine = Machine(
         hostname=socket.gethostname(),
@@ -70,7 +70,8 @@ def add_kernel_facts(machine: Machine, read_file: FileReader) -> Machine:
 def with_grade(machine: Machine) -> Machine:
     """Return a copy of ``machine`` with concerns and a grade.
 
-    Grade A means no concerns, B one, and C several. Grade D means that the machine is busy or has fewer than 4 CPUs.
+    Grade A means no concerns, B a single concern, and C several concerns. Grade D means that the machine is busy or has
+    fewer than 4 CPUs.
     """
     cpus = len(machine.cpus_usable)
     concerns = (*_hardware_concerns(machine, cpus), *_load_concerns(machine, cpus))
@@ -152,7 +153,7 @@ def _os_name() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ControlGroups:
-    """A process's control groups. The lowest limit of a group and its ancestors applies."""
+    """A process's control groups. The lowest limit among a group and all ancestor groups applies."""
 
     proc: Path = Path("/proc/self")
     root: Path = Path("/sys/fs/cgroup")
@@ -184,7 +185,7 @@ class ControlGroups:
                 yield value
 
     def _folders(self, controller: str) -> Iterator[Path]:
-        """Yield the folders of the process's group and of its ancestors."""
+        """Yield the folders of the process's group and of all ancestor groups."""
         mounts = [self.root / controller] if controller else [self.root, self.root / "unified"]
         for line in (_read(self.proc / "cgroup") or "").splitlines():
             _, controllers, path = line.split(":", 2)

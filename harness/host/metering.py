@@ -1,6 +1,6 @@
 """Measures the CPU time, memory and run-queue wait of a process tree or of a container's control group.
 
-``toolset/meter`` copies this module into its image, which has no third-party packages.
+``toolset/meter`` copies this module into an image without third-party packages.
 """
 
 import contextlib
@@ -108,7 +108,7 @@ class ProcessTreeMeter:
     """A meter that sums the counters of a root process and all descendants.
 
     The sums include the last values of exited processes and threads, so they never decrease. If a process starts and
-    exits between two readings, its parent's ``cutime`` includes its CPU time.
+    exits between two readings, the parent's ``cutime`` includes the CPU time of this process.
     """
 
     def __init__(self, root: int, adopted: Callable[[], Sequence[int]] = tuple) -> None:
@@ -150,8 +150,8 @@ class ProcessTreeMeter:
             raise ServerDiedError(f"process {self.root} has exited")
         if self._reaped_before is None:
             self._reaped_before = reaped
-        # An exited process may have used more CPU time than its last reading shows, or its parent may not have reaped
-        # it yet. Use the larger of the two sums.
+        # The last reading of an exited process may be too low, and ``cutime`` does not include a process before the
+        # parent has reaped it. Use the larger of the two sums.
         exited = sum(self._cpu_by_process.values()) - running_seconds
         run, wait = self._threads.seconds()
         self._cpu = max(self._cpu, running_seconds + max(exited, reaped - self._reaped_before))
@@ -185,7 +185,7 @@ class CgroupMeter:
             for controller in controllers.split(","):
                 mount = root / controller if (root / controller).is_dir() else root / controllers
                 groups[controller] = mount, path.lstrip("/")
-        self._unified = "cpuacct" not in groups  # v2 has one folder for all controllers, v1 one for each
+        self._unified = "cpuacct" not in groups  # v2 has a common folder for all controllers, v1 a folder for each
         if self._unified:
             mount = root / "unified" if (root / "unified").is_dir() else root
             self._cpu = self._cpuacct = self._memory = mount / groups.get("", (root, ""))[1]

@@ -26,7 +26,7 @@ def own_identity() -> str:
 
 
 def owner_state(owner: str) -> OwnerState:
-    """Return whether an owner is alive or dead, or "unknown" if it runs on another machine or in another container."""
+    """Return whether an owner is alive or dead, or "unknown" if it runs on a different machine or container."""
     pid, start, namespace_and_boot = (*owner.split(".", 2), "", "")[:3]
     if namespace_and_boot != _namespace_and_boot() or not pid.isdecimal() or len(pid) > 9:
         return "unknown"

@@ -44,8 +44,8 @@ MARK_VARIABLE = "TFB_CHILD"  # environment variable that identifies the child fr
 MAX_LOG_BYTES = 20 << 20  # maximum size of a log or of a command's output
 POLL_SECONDS = 1.0  # interval between checks of a command's output size
 _numbers = itertools.count(1)
-_starting = threading.Lock()  # held while a child is started, so that other threads do not mistake it for an orphan
-_living: dict[int, "Child"] = {}  # children that tfb has not stopped yet, by pid
+_starting = threading.Lock()  # locked while a child is started, so that other threads do not mistake it for an orphan
+_living: dict[int, "Child"] = {}  # children that tfb must still stop, by pid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class ProcessOptions:
 
 
 class Child:
-    """A running program in its own session. Ctrl-C therefore reaches only tfb, which then stops all children.
+    """A running program in a separate session. Ctrl-C therefore reaches only tfb, which then stops all children.
 
     The guardian starts the program. If tfb is killed, the guardian kills the program and all descendants.
     """
@@ -137,7 +137,7 @@ class Child:
         return self._spawned.wait(seconds)
 
     def interrupt(self) -> None:
-        """Send SIGINT to the program but not to its children. For example, wrk then prints the results so far."""
+        """Send SIGINT to the program, but not to child processes. For example, wrk then prints the results so far."""
         if self.poll() is None:
             self._spawned.send_signal(signal.SIGINT)
 
@@ -176,7 +176,7 @@ class Child:
         tree = _tree(self.pid)[1:]
         self.kill()
         self.wait(STOP_SECONDS)
-        # Killing a daemon orphans its children, so search repeatedly.
+        # Children of a killed daemon become orphans, so search repeatedly.
         for _ in range(10):
             _kill(tree)
             tree = [process for pid in self.adopted() for process in _tree(pid)]
@@ -207,7 +207,7 @@ def _kill(tree: Sequence[psutil.Process]) -> None:
 
 
 def _explain_failure(program: str, cwd: Path | None, error: OSError) -> str:
-    """Explain why a program could not be run. The kernel's own messages can mislead."""
+    """Explain why a program could not be run. The kernel's messages can mislead."""
     path = Path(cwd or "", program)
     if error.errno == errno.ENOENT:
         if "/" not in program:
@@ -226,7 +226,7 @@ def _explain_failure(program: str, cwd: Path | None, error: OSError) -> str:
 def _orphans() -> list[int]:
     """Return the pids of processes that the guardian or this process has adopted.
 
-    Ignore processes in tfb's session. They do not descend from a child, because each child has its own session.
+    Ignore processes in tfb's session. They do not descend from a child, because each child has a separate session.
     """
     pids: list[int] = []
     with _starting:
@@ -278,7 +278,7 @@ def terminate_all() -> None:
 
 
 def kill_all() -> None:
-    """Kill the children that ``terminate_all`` has asked to stop."""
+    """Kill the children that ``terminate_all`` has not stopped."""
     for child in list(_living.values()):
         if child.stop_signal is signal.SIGTERM:
             child.kill()
@@ -307,7 +307,7 @@ def run(
     log: Path | None = None,
     account: Account | None = None,
 ) -> CompletedCommand:
-    """Run a command until it exits. Append its output to ``log`` or, if there is no log, return the output.
+    """Run a command until it exits. Append the output to ``log`` or, if there is no log, return it.
 
     Raises CommandTimeoutError if the command is still running after ``seconds``, or EnvironmentLacksError if it cannot
     be run.
@@ -332,7 +332,7 @@ def run(
 
 
 def truncate_log(log: Path) -> None:
-    """If a log exceeds ``MAX_LOG_BYTES``, remove its middle. All writers must have opened the log for appending."""
+    """If a log exceeds ``MAX_LOG_BYTES``, remove the middle. All writers must have opened the log for appending."""
     with contextlib.suppress(OSError):
         if log.stat().st_size <= MAX_LOG_BYTES:
             return

@@ -3,7 +3,7 @@
 The kernel returns ``struct tcp_info`` for each socket. The number of responses is the sum of ``tcpi_bytes_received``
 divided by the size of a response. The number of requests follows from ``tcpi_bytes_acked`` in the same way.
 
-``toolset/meter`` copies this module into its image, which has no third-party packages.
+``toolset/meter`` copies this module into an image without third-party packages.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class SocketCounters:
 class SocketMeter:
     """A meter for TCP connections to a port. If ``served`` is set, this machine is the server, otherwise the client.
 
-    The sums include the last values of closed connections. For port 0, nothing is metered.
+    The sums include the last values of closed connections. Port 0 disables metering.
     """
 
     def __init__(self, port: int, *, served: bool = False) -> None:
@@ -47,7 +47,7 @@ class SocketMeter:
         self._bytes: dict[bytes, tuple[int, int]] = {}  # socket cookie -> (bytes sent, bytes received) by the client
         self._netlink: socket.socket | None = None
         if not port:
-            return  # nothing to meter
+            return  # metering is disabled
         with contextlib.suppress(OSError, AttributeError):
             self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
             self._netlink.settimeout(1.0)
@@ -70,7 +70,8 @@ class SocketMeter:
     def _dump(self, netlink: socket.socket, family: int) -> int:
         """Update the counters for an address family. Return the number of established connections."""
         # struct inet_diag_req_v2 has the fields family, protocol, extensions, padding, states and id. The id consists
-        # of ports, addresses, interface and cookie. A dump ignores its ports, so the bytecode selects the port.
+        # of ports, addresses, interface and cookie. A dump ignores the ports in the id, so the bytecode selects the
+        # port.
         identity = struct.pack(">HH", 0, 0) + bytes(32) + struct.pack("=L", 0) + b"\xff" * 8
         request = struct.pack("=BBBBL", family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, 1 << TCP_ESTABLISHED)
         payload = request + identity + _port_filter(self.port, COMPARISON_CODES[self.served])
@@ -102,7 +103,7 @@ class SocketMeter:
 def _port_filter(port: int, codes: tuple[int, int]) -> bytes:
     """Return a kernel filter (INET_DIAG_REQ_BYTECODE) that accepts only the sockets of a port.
 
-    Each instruction has an opcode and two jump offsets, one for true and one for false. A jump to four bytes past the
+    Each instruction has an opcode and two jump offsets, for true and for false. A jump to four bytes past the
     end rejects the socket.
     """
     (at_least, at_most), no_op = codes, 0

@@ -99,7 +99,7 @@ class SpawnRequest:
 
 
 class Spawned:
-    """A started program. Its parent is the guardian, or tfb after the guardian has exited."""
+    """A started program: a child of the guardian, or of tfb after the guardian has exited."""
 
     def __init__(self, *, pid: int, stdin: IO[bytes] | None, stdout: IO[bytes] | None, report: int, pidfd: int) -> None:
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
@@ -122,7 +122,7 @@ class Spawned:
         """Return the exit status of a program that this process has adopted."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:  # a different process has adopted the program and reads its status
+        except ChildProcessError:  # a different process has adopted the program and reads the exit status
             return -signal.SIGKILL if ownership.process_start(self.pid) is None else None
         return os.waitstatus_to_exitcode(status) if pid else None
 
@@ -135,7 +135,7 @@ class Spawned:
         return self.poll()
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program, but not to its children. Do nothing if the program has exited."""
+        """Send a signal to the program, but not to child processes. Do nothing if the program has exited."""
         if self._pidfd >= 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 signal.pidfd_send_signal(self._pidfd, number)
@@ -153,7 +153,7 @@ class Spawned:
 
 
 class _Guardian:
-    """The running guardian, with its process and the socket for requests."""
+    """The running guardian: the process, and the socket for requests."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix=f"{ownership.SCRATCH_PREFIX}guardian-"))
@@ -167,7 +167,7 @@ class _Guardian:
         ]
         with guardian_end:
             # The guardian stays in tfb's session, because tfb treats adopted processes in other sessions as orphans of
-            # children. In its own process group, it does not receive Ctrl-C.
+            # children. In a separate process group, it does not receive Ctrl-C.
             self.process = subprocess.Popen(  # noqa: S603 - the guardian starts all other programs
                 [sys.executable, "-I", "-S", "-B", "-X", "utf8", guardian.__file__, *arguments],
                 cwd="/",
@@ -181,7 +181,7 @@ class _Guardian:
         self.socket = own_end
 
     def close(self) -> None:
-        """Tell the guardian that tfb is exiting normally, and wait for the guardian to exit."""
+        """Inform the guardian that tfb is exiting normally, and wait for the guardian to exit."""
         with contextlib.suppress(OSError):
             self.socket.sendall(_framed(guardian.GOODBYE))
         self.socket.close()
@@ -233,7 +233,7 @@ def spawn(
             passed.close()
             line = _line(report)
             pid = _pid(line)
-            # Until poll() or close() is called, an exited program stays a zombie, so its pid cannot be reused.
+            # Until poll() or close() is called, an exited program stays a zombie, so the pid cannot be reused.
             return Spawned(pid=pid, stdin=own_in, stdout=own_out, report=report, pidfd=os.pidfd_open(pid))
         except OSError:
             os.close(report)
@@ -243,7 +243,7 @@ def spawn(
 
 
 def kill_account_processes(uid: int) -> None:
-    """Kill all processes of an account that only one server uses."""
+    """Kill all processes of an account that no other server uses."""
     report, writer = os.pipe()
     request = _framed(json.dumps({"kill_account": uid}).encode("ascii"))
     try:

@@ -1,6 +1,6 @@
 """Connects to a server's Unix socket, and rejects sockets that belong to other processes.
 
-A hostile server could replace its socket file at any time, for example with a link to the container engine's socket.
+A hostile server could replace the socket file at any time, for example with a link to the container engine's socket.
 For each connection, tfb therefore opens the file, connects through the open descriptor, and checks two conditions:
 
 - The path contains no link below the server's folder, and the file is a socket.
@@ -35,7 +35,7 @@ EXPECTED = (
 
 
 class UnixSocket:
-    """The Unix socket ``name`` in a server's folder. ``is_own`` tells whether a pid and uid belong to the server."""
+    """The Unix socket ``name`` in a server's folder. ``is_own`` returns whether a pid and uid belong to the server."""
 
     def __init__(self, folder: Path, name: str, is_own: Callable[[int, int], bool]) -> None:
         self.path = folder / name
@@ -91,7 +91,7 @@ class UnixSocket:
 
 
 def _connect(path: str, seconds: float) -> socket.socket:
-    """Return a connection to a Unix socket. If its queue is full, wait, as the kernel does for TCP."""
+    """Return a connection to a Unix socket. If the queue is full, wait, as the kernel does for TCP."""
     connection, deadline = socket.socket(socket.AF_UNIX), time.monotonic() + seconds
     connection.settimeout(seconds)
     try:

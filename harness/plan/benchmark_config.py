@@ -47,7 +47,7 @@ ConfigText = Annotated[str, Field(max_length=4000), AfterValidator(require_print
 CommandWord = Annotated[str, Field(max_length=1 << 16)]
 URL_DESCRIPTION = "a path that starts with / and contains no spaces, such as /json"
 Url = Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000, description=URL_DESCRIPTION)]
-# apt removes a package if its name is followed by ``-``, and installs it if followed by ``+``. A name must
+# apt removes a package if ``-`` follows the name, and installs it if ``+`` follows the name. A name must
 # therefore not end in ``-`` or a single ``+``. ``++`` is allowed, as in ``g++``.
 ToolName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.+-]*[A-Za-z0-9_])?(\+\+)?$", max_length=64)]
 CONDITION_DESCRIPTION = "a condition such as >=20 or ==20.11"
@@ -100,7 +100,7 @@ class LocalRun(ConfigSection):
 class TestEntry(ConfigSection):
     """An implementation: an entry in ``tests`` with URLs, commands and descriptive keys."""
 
-    __test__ = False  # tells pytest that this is not a test class
+    __test__ = False  # prevents pytest from collecting the class
 
     # URL path for each test type that the implementation supports; at least one is required.
     urls: dict[str, Url] = Field(default={}, exclude=True)

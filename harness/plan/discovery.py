@@ -68,7 +68,7 @@ def _letters(name: str) -> str:
 
 
 def _names(path: Path) -> frozenset[str]:
-    """Return the names, in lower case, by which a user may refer to a folder. Its configuration may be broken."""
+    """Return the names, in lower case, by which a user may refer to a folder. The configuration may be broken."""
     names = {path.parent.name, "/".join(path.parts[-3:-1])}
     with contextlib.suppress(OSError):
         # A UTF-16 file that is decoded as UTF-8 contains NUL characters.
@@ -207,7 +207,7 @@ def read_config(path: Path, *, lenient: bool = False) -> tuple[tuple[Implementat
             folder=path.parent,
             maintainers=config.maintainers,
             entry=entry,
-            # Antipatterns violate tfb's rules on purpose. TechEmpower's rules only warn about such violations.
+            # Antipatterns violate tfb's rules on purpose. TechEmpower's rules only warn about these violations.
             rules="techempower" if lenient or ANTIPATTERN_TAG in entry.tags else "tfb",
         )
         for tests in config.tests

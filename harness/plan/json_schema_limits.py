@@ -24,7 +24,7 @@ MAX_DEPTH = 100  # maximum number of nested objects and arrays
 MAX_MIXED_ENTRIES = 1_000  # a longer array must contain only strings or only numbers
 MAX_PATTERN = 2_000  # maximum length of a regular expression
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# Keywords whose subschemas validate the same value as the schema itself.
+# Keywords with subschemas that validate the same value as the schema itself.
 IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 IN_PLACE = ("not", "if", "then", "else")
 

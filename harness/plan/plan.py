@@ -73,14 +73,14 @@ def headline_load(loads: Sequence[Load]) -> Load:
 
 
 def concurrent_groups(plan: Plan, seed: int, exclusive: frozenset[str] = frozenset()) -> list[list[Candidate]]:
-    """Group candidates whose servers fit into memory at the same time, in random order unless the plan fixes it.
+    """Group candidates that fit into memory at the same time, in random order unless the plan fixes it.
 
-    Each implementation in ``exclusive`` forms a group of its own at the front of the list.
+    Each implementation in ``exclusive`` forms a separate group at the front of the list.
     """
     order = sorted(plan.candidates, key=lambda candidate: candidate.implementation, reverse=plan.reverse)
     if not plan.reverse and plan.profile.design != "techempower":
         random.Random(seed).shuffle(order)
-    if plan.profile.design == "gate":  # one group, because the regression gate compares implementations within a round
+    if plan.profile.design == "gate":  # a single group: the regression gate compares implementations within a round
         return [order]
     max_size = len(order) if plan.side_by_side else 1
     result: list[list[Candidate]] = []

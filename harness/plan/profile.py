@@ -55,7 +55,7 @@ class LoadLevels(ConfigSection):
 class WarmUpLimits(ConfigSection):
     """Limits on a warm-up. ``harness.experiment.warm_up`` defines when a server is warm."""
 
-    # Windows per span. A server is warm when CPU time per request no longer declines from one span to the next.
+    # Windows per span. A server is warm when CPU time per request no longer declines between consecutive spans.
     span: int = Field(default=7, ge=1, le=1000)
     cap_seconds: Seconds = 20.0  # maximum warm-up duration in seconds
     jit_cap_seconds: Seconds = 60.0  # maximum warm-up duration in seconds for implementations with a JIT compiler
@@ -67,8 +67,8 @@ class ProcessLimits(ConfigSection):
     minimum: PositiveCount = 2  # number of processes to measure before the stopping rule applies
     maximum: PositiveCount = 2  # maximum number of processes
     looks: tuple[PositiveCount, ...] = ()  # process counts at which to apply the stopping rule
-    # A comparison is precise enough if its interval's relative half-width is at most this value. A run stops early when
-    # every comparison is decided or precise enough.
+    # A comparison is precise enough if the relative half-width of the interval is at most this value. A run stops early
+    # when every comparison is decided or precise enough.
     half_width: float = Field(default=0.025, gt=0, lt=10)
 
     @model_validator(mode="after")

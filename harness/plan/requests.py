@@ -76,12 +76,12 @@ class RequestFiles:
 
 
 class ValueSource(ConfigSection):
-    """A placeholder's values: a list, a range, or a CSV column. All columns of a file come from the same row."""
+    """A placeholder's values: a list, a range, or a CSV column. All columns of a file are taken from the same row."""
 
     list: tuple[Scalar, ...] = ()  # possible values
     range: tuple[ExactInteger, ExactInteger] | None = None  # smallest and largest integer, both inclusive
-    csv: FileName | None = None  # CSV file whose first line contains the column names
-    column: str | None = None  # column of the CSV file; all columns of a file come from the same row
+    csv: FileName | None = None  # CSV file with the column names in the first line
+    column: str | None = None  # column of the CSV file; all columns of a file are taken from the same row
     number: bool = False  # whether to send the column's values as numbers instead of strings
 
     @model_validator(mode="after")
@@ -144,7 +144,7 @@ class Expect(ConfigSection):
         return self.json_schema if isinstance(self.json_schema, dict) else {}
 
     def read(self, files: "RequestFiles", request: str) -> "Expect":
-        """Return a copy with the schema itself in place of its file name. Raises ConfigError for an invalid schema."""
+        """Return a copy with the schema itself instead of the file name. Raises ConfigError for an invalid schema."""
         if self.json_schema is None:
             return self
         document: object = self.json_schema

@@ -62,7 +62,7 @@ class Settings:
     json: bool = False
     verdict_format: Literal["text", "github", "junit", "json"] = "text"  # output format for verification
     watch: bool = False  # whether to verify again whenever a file changes
-    strict: bool = False  # whether verification also checks what pull requests need, such as a README
+    strict: bool = False  # whether verification also checks the requirements for pull requests, such as a README
     dry_run: bool = False
     resume: str | None = None
     consent: Consent = "ask"

@@ -1,6 +1,6 @@
 """Use cases of a scenario: arrival rates, and the sequence of requests that each arrival sends.
 
-docs/load-generator.md describes scenario loads. A ``$name`` in a path or body is a variable. Its value is drawn at
+docs/load-generator.md describes scenario loads. A ``$name`` in a path or body is a variable. The value is drawn at
 random for each arrival (``$customer``, ``$card``, ``$item1``, ``$quantity1``) or captured from an earlier response.
 """
 

@@ -65,7 +65,7 @@ class Service(ConfigSection):
     files: tuple[FileName, ...] = ()  # untracked files, such as .env, that are copied into each version
     # Dependency folders that base's build fills. tfb keeps them for later comparisons with the same lock files.
     cache: tuple[CacheName, ...] = ()
-    # Whether to create an empty database. Its address and login are in DBHOST, DBPORT, DBNAME, DBUSER and DBPASS.
+    # Whether to create an empty database. The address and login are in DBHOST, DBPORT, DBNAME, DBUSER and DBPASS.
     postgres: bool = False
     connections: ConnectionCount = 32  # number of connections that the load generator opens
     login: Login | None = None  # request that obtains a token from each process; the token replaces {token} in headers

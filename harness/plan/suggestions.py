@@ -36,7 +36,7 @@ def schema_keys(schema: Mapping[str, Any]) -> set[str]:
 def name_file_in_errors(
     path: Path, schema: Callable[[], Mapping[str, Any]] = dict, missing_message: str = ""
 ) -> Iterator[None]:
-    """Convert errors in the ``with`` block to a ConfigError that names the file and suggests keys of its schema."""
+    """Convert errors in the ``with`` block to a ConfigError that names the file and suggests valid keys."""
     try:
         yield
     except OSError as error:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from harness.units import format_elapsed
 
-# Receives the start of each step at level DEBUG, and its duration at level INFO.
+# Receives the start of each step at level DEBUG, and the duration at level INFO.
 STEPS = logging.getLogger("tfb.steps")
 
 

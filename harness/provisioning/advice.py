@@ -82,7 +82,7 @@ def suggest_remedy(kind: str, condition: str) -> str:
 
 
 def available_from_apt(kind: str, condition: str) -> bool:
-    """Return whether apt has all of a tool's packages, with a suitable version of the first one."""
+    """Return whether apt has all of a tool's packages, with a suitable version of the first package."""
     names = toolchain.debian_packages(kind, condition)
     versions = [apt_version(name) for name in names]
     if not names or None in versions:

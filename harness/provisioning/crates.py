@@ -75,7 +75,7 @@ def _build(source: Path, folder: Path, target: Path) -> None:
     """Build a crate in ``folder`` and copy the programs to ``target``."""
     log = folder / "build.log"
     log.unlink(missing_ok=True)
-    cargo_target = folder / "target"  # kept, so that the next build reuses compiled dependencies
+    cargo_target = folder / "target"  # not removed, so that the next build reuses compiled dependencies
     completed = process.run(
         ["cargo", "build", "--release", "--locked", "--manifest-path", str(source / "Cargo.toml")],
         seconds=900,

@@ -126,7 +126,7 @@ def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, l
     _prevent_default_cluster()
     notes = [*manual_steps(missing)]
     for package in missing_packages(missing):
-        # Install each package with its own command, so that one failure does not affect the others.
+        # Install each package with a separate command, so that a failure does not affect other packages.
         command = [*root, apt, "install", "-y", "--no-install-recommends", "--no-remove", "--", package]
         with step(f"install {package} (apt-get)"):
             status = process.run(command, seconds=INSTALL_SECONDS, env=environment, log=log).status

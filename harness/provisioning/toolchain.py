@@ -40,7 +40,7 @@ LIBRARIES = {
     "ruby-sinatra": ("ruby", "-e", "puts Gem::Specification.find_by_name('sinatra').version"),
 }
 # Valid Debian package names. Other arguments can have a special meaning for apt: ``curl-`` removes a package, ``curl+``
-# installs one, and an unknown name with a dot is a regular expression.
+# installs a package, and an unknown name with a dot is a regular expression.
 DEBIAN_PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9]")
 # Programs that tfb may run without the user's consent to find their versions.
 WELL_KNOWN_PROGRAMS = frozenset(
@@ -185,14 +185,14 @@ def _on_path(kind: str) -> Iterator[Tool]:
         if completed is None:
             return  # a program that hangs would probably also hang with other arguments
         version = parse_version(completed.stdout, program)
-        # wrk prints its version and usage, but exits with status 1
+        # wrk prints the version and usage, but exits with status 1
         if version and (completed.status == 0 or kind == "wrk"):
             yield Tool(kind=kind, version=version, program=Path(str(path)))
             return
 
 
 def _library(kind: str) -> Iterator[Tool]:
-    """Yield a library if its interpreter finds it, with the library's version and the interpreter's path."""
+    """Yield a library if the interpreter finds it, with the library's version and the interpreter's path."""
     interpreter, *arguments = LIBRARIES[kind]
     path = shutil.which(interpreter)
     completed = _run_for_version(path, *arguments) if path else None

@@ -16,7 +16,7 @@ PUBLISHED = RESULTS / "rounds" / "1"  # folder of the published claims.json
 
 
 class StatementVerdict(Record):
-    """The verdict on one of a claim's comparisons, with the measured values."""
+    """The verdict on a comparison of a claim, with the measured values."""
 
     name: str
     metric: str
@@ -36,9 +36,9 @@ class StatementVerdict(Record):
     figures_to: tuple[float, ...] = ()  # values of the metric in ``to``, one per process, in SI units
     context: bool = False  # whether the comparison is shown only for context and does not affect the verdict
     verdict: ClaimConclusion
-    reason: str  # explanation of the verdict in one sentence
+    reason: str  # explanation of the verdict in a single sentence
     more: float = 0.0  # estimated number of additional processes per cell that are needed to decide the comparison
-    takes: str = ""  # what to measure to decide the comparison; empty if it is decided
+    takes: str = ""  # measurement that would decide the comparison; empty if it is decided
     remarks: tuple[str, ...] = ()  # validity check flags
 
 

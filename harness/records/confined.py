@@ -95,7 +95,7 @@ def link(root: Path, name: str, target: str | bytes) -> None:
 
 @contextmanager
 def _located(root: Path, name: str, *, create: bool) -> Iterator[tuple[int, str]]:
-    """Resolve a path below ``root``. Yield the descriptor of its parent folder, and its last component.
+    """Resolve a path below ``root``. Yield the descriptor of the parent folder, and the last component.
 
     Follow links that stay inside ``root``. With ``create``, create missing folders, and do not follow a link in the
     last component.

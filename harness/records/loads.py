@@ -8,7 +8,7 @@ from harness.records.record import Int64, Record
 
 
 class ClosedLoop(Record):
-    """A closed loop: each connection keeps ``depth`` requests outstanding, and sends the next one after a response."""
+    """A closed loop: each connection keeps ``depth`` requests outstanding, and sends the next after a response."""
 
     kind: Literal["closed"] = "closed"  # identifies a closed loop
     connections: Int64  # number of connections
@@ -56,7 +56,7 @@ Load = Annotated[ClosedLoop | OpenLoop | Scenario, Field(discriminator="kind")]
 
 
 def keeps_connections(load: Load) -> bool:
-    """Return whether a load is a closed loop with persistent connections. Every load generator supports such loads."""
+    """Return whether a load is a closed loop with persistent connections. Every load generator supports these loads."""
     return isinstance(load, ClosedLoop) and load.close_after is None
 
 

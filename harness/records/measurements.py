@@ -13,7 +13,7 @@ class ErrorCounts(Record):
     connect: Int64 = 0  # failed attempts to connect
     read: Int64 = 0  # responses that could not be read
     write: Int64 = 0  # requests that could not be written
-    timeout: Int64 = 0  # requests whose response did not arrive within the timeout
+    timeout: Int64 = 0  # requests without a response within the timeout
     status: Int64 = 0  # responses with an unexpected status code
 
     @property
@@ -72,7 +72,7 @@ class ServerUsage(Record):
 
 
 class ClientUsage(Record):
-    """One client machine's share of a load that several machines generate together."""
+    """A client machine's share of a load that several machines generate together."""
 
     client: str  # client machine name
     connections: Int64  # number of connections that the client opened
@@ -106,7 +106,7 @@ class LatencyGoal(Record):
 
 
 class OperationTimes(Record):
-    """Results of one operation of a use case in a scenario."""
+    """Results of an operation of a use case in a scenario."""
 
     use_case: str  # use case name
     operation: str  # operation name
@@ -118,7 +118,7 @@ class OperationTimes(Record):
 
 
 class UseCaseTimes(Record):
-    """Results of one use case in a scenario."""
+    """Results of a use case in a scenario."""
 
     use_case: str  # use case name
     due: Int64  # arrivals that were due during the load
@@ -127,7 +127,7 @@ class UseCaseTimes(Record):
 
 
 class Arrivals(Record):
-    """Results of a scenario's arrivals: ``due`` is ``done`` + ``failed`` + ``unfinished``."""
+    """Results of the arrivals in a scenario: ``due`` is ``done`` + ``failed`` + ``unfinished``."""
 
     due: Int64  # arrivals that were due during the load
     done: Int64  # arrivals for which all responses had the expected status
@@ -155,7 +155,7 @@ class LoadCounts(Record):
     # Due requests without a response when the load generator stopped waiting; None for a closed loop.
     unfinished: Int64 | None = None
     late: Int64 | None = None  # due requests that missed the latency goal, failed or got no response
-    # 99th percentile of the delay between a request's due time and its actual send time.
+    # 99th percentile of the delay between the due time and the actual send time of a request.
     lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None
     sent_late: Int64 | None = None  # requests sent later than the ``generator-lag`` validity check allows
     arrivals: Arrivals | None = None  # results of the arrivals; None unless the load is a scenario

@@ -77,7 +77,7 @@ class RunReader:
         shorten: Callable[[AnyRecord], tuple[AnyRecord, int]] | None = None,
         **keys: str | None,
     ) -> Iterator[AnyRecord]:
-        """Yield the file's records whose fields equal ``keys``. Add a problem for each unreadable line.
+        """Yield the file's records that match ``keys``. Add a problem for each unreadable line.
 
         To save memory, ``shorten`` removes windows and histograms from a record. It returns the shorter record and the
         number of removed values.
@@ -112,7 +112,7 @@ class RunReader:
             if newer := newer_version_message(data, SCHEMA_VERSION):
                 raise StoreError(f"run.json: run {self.id} {newer}")
             info = RunInfo.model_validate_json(data)
-            from_json(data, allow_inf_nan=False)  # rejects NaN in ``settings``, whose values the model does not check
+            from_json(data, allow_inf_nan=False)  # rejects NaN in ``settings``, which the model does not check
         except FileNotFoundError as error:
             progress = read_progress(self.folder)
             last = f"; last known status: {progress.status}, stage: {progress.stage}" if progress else ""
@@ -162,7 +162,7 @@ def read_sized_lines(
     growing: bool = False,
     start: int = 0,
 ) -> Iterator[tuple[AnyRecord, int]]:
-    """Yield each record and its estimated memory use in bytes. Add a problem for each unreadable line.
+    """Yield each record with the estimated memory use in bytes. Add a problem for each unreadable line.
 
     Lines that do not contain all ``required_parts`` are skipped. In a ``growing`` file, an incomplete last line is
     ignored.
@@ -230,7 +230,7 @@ def _report(problems: list[str], message: str) -> None:
 
 
 def first_error(error: OSError | ValueError) -> str:
-    """Describe the first error in a file in one line."""
+    """Describe the first error in a file on a single line."""
     if isinstance(error, OSError):
         return f"cannot read the file: {error.strerror}"
     if not isinstance(error, ValidationError):

@@ -95,7 +95,7 @@ def _clear(current: int) -> list[str]:
 
 
 def _enter(parent: int, name: str) -> int:
-    """Open a folder. If this user owns it, add the permissions that are needed to remove its content."""
+    """Open a folder. If this user owns it, add the permissions that are needed to remove the content."""
     try:
         descriptor = os.open(name, _FOLDER, dir_fd=parent)
     except PermissionError:

@@ -31,7 +31,7 @@ def round_title(folder: Path) -> str:
 
 
 def _find_published(results: Path, number: str) -> Path:
-    """Return the latest run of a published round. Search this results folder, then tfb's own results folder."""
+    """Return the latest run of a published round. Search this results folder, then the results folder of tfb."""
     for rounds in (results / ROUNDS, RESULTS / ROUNDS):
         if folders := list_runs(rounds / number):
             return folders[-1]
@@ -41,7 +41,7 @@ def _find_published(results: Path, number: str) -> Path:
 
 
 def find_run(results: Path, name: str | None) -> Path:
-    """Find a run's folder by id, unique prefix, path, round or "latest". Raises UsageError unless one run matches."""
+    """Find a run's folder by id, unique prefix, path, round or "latest". Raises UsageError without a unique match."""
     if name is not None and name != "latest":
         if _holds_run(Path(name)):
             # Resolve links here, because the user may name a link and RunStore does not follow links.
@@ -78,7 +78,7 @@ def _order(folder: Path) -> tuple[float, str, int]:
 
 
 def started_at(folder: Path) -> float:
-    """Return when a run started, in epoch seconds. If run.json is unreadable, return its modification time."""
+    """Return when a run started, in epoch seconds. If run.json is unreadable, return the file's modification time."""
     path = folder / "run.json"
     try:
         with open_regular(path) as file:

@@ -10,7 +10,7 @@ from harness.records.record import SCHEMA_VERSION, EpochSeconds, Int64, Record
 
 
 class Machine(Record):
-    """A machine's properties, and a grade for its suitability for measurements."""
+    """A machine's properties, and the grade of suitability for measurements."""
 
     hostname: str  # machine name
     os: str  # operating system name and version
@@ -60,7 +60,7 @@ class MachineSet(Record):
 
 
 class Part(Record):
-    """One part of a selection of implementations. All parts share the baseline, but no other implementation."""
+    """A part of a selection of implementations. All parts share the baseline, but no other implementation."""
 
     number: Int64  # part number, from 1; 0 for a run that joins all parts
     count: Int64  # number of parts
@@ -102,7 +102,7 @@ class BuildRecord(Record):
 
 
 class ImplementationInfo(Record):
-    """An implementation as described by benchmark_config.json, and its build."""
+    """An implementation as described by benchmark_config.json, and the result of the build."""
 
     name: str  # implementation name
     framework: str  # framework name in results
@@ -135,7 +135,7 @@ class ImplementationInfo(Record):
     build: BuildRecord | None = None  # build result; None if the implementation has not been built
 
 
-# complete: every cell was measured. incomplete: nothing failed, but there was no time to measure every cell.
+# complete: every cell was measured. incomplete: no cell failed, but there was no time to measure every cell.
 # failed: some cells could not be measured. interrupted: --resume can continue the run.
 RunStatus = Literal["running", "complete", "incomplete", "failed", "interrupted"]
 

@@ -15,7 +15,7 @@ from harness.records.verification_record import VerificationRecord
 
 
 class ProcessRecord(Record):
-    """A fresh start of an implementation: its startup time, trials and failures."""
+    """A fresh start of an implementation: the startup time, trials and failures."""
 
     implementation: str  # implementation name
     process: Int64  # process number, from 0 for each implementation
@@ -64,4 +64,4 @@ class RunRecords:
     trials: Sequence[Trial] = ()
     processes: Sequence[ProcessRecord] = ()
     verdicts: Sequence[VerificationRecord] = ()
-    problems: tuple[str, ...] = ()  # one message for each unreadable file, key or line
+    problems: tuple[str, ...] = ()  # a message for each unreadable file, key or line

@@ -72,7 +72,7 @@ def update(path: Path) -> IO[bytes]:
 
 
 def read(path: Path) -> IO[bytes]:
-    """Open a regular file for reading, whoever owns it. Raises UnsafePathError if a component of the path is a link."""
+    """Open a regular file of any owner for reading. Raises UnsafePathError if a component of the path is a link."""
     with folder(path.parent) as parent:
         descriptor = _open(parent, path, os.O_RDONLY)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -115,7 +115,7 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 
 
 def replace_for_owner(path: Path, data: bytes, owner: tuple[int, int] | None) -> None:
-    """Replace a file in another account's folder, whose owner may place links there at any time.
+    """Replace a file in the folder of an account that may place links there at any time.
 
     Only ``owner`` (uid, gid) can read the file. Raises UnsafePathError if the path contains a link, and OSError for
     other failures.
@@ -160,7 +160,7 @@ def _enter(parent: int, name: str, path: Path, *, create: bool) -> int:
 
 
 def _explained(error: OSError, parent: int, name: str, path: Path, expected_kind: str) -> Exception:
-    """Return an error that tells what kind of file is at the path, and what kind tfb needs."""
+    """Return an error that names the kind of file at the path, and the kind that tfb needs."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR):
         with contextlib.suppress(OSError):
             kind = _KINDS.get(stat.S_IFMT(os.lstat(name, dir_fd=parent).st_mode), "a file")
@@ -171,7 +171,7 @@ def _explained(error: OSError, parent: int, name: str, path: Path, expected_kind
 
 
 def _open(parent: int, path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open a file in a folder. If this fails, the error tells what kind of file is at the path."""
+    """Open a file in a folder. If this fails, the error names the kind of file at the path."""
     try:
         return os.open(path.name, flags | _FILE, mode, dir_fd=parent)
     except OSError as error:
@@ -190,7 +190,7 @@ def _opened(path: Path, flags: int, mode: str, permissions: int = 0o666) -> IO[b
         else:
             descriptor = _open(parent, path, flags)
         try:
-            if not is_new:  # on some file systems, the creator of a new file is not its owner
+            if not is_new:  # on some file systems, the creator of a new file is not the owner
                 require_own(os.fstat(descriptor), parent, path)
             return io.FileIO(descriptor, mode.replace("b", ""))
         except BaseException:
@@ -228,7 +228,7 @@ def _require_replaceable(parent: int, path: Path, name: str) -> bool:
 
 
 def _temporary(parent: int, path: Path) -> str:
-    """Return a name for a temporary file next to ``path``. Remove the file if a killed process left it behind."""
+    """Return a name for a temporary file next to ``path``. Remove any file that a killed process left there."""
     name = f".{path.name}.new"
     if len(os.fsencode(name)) > 255:  # maximum length in common file systems
         return f".tfb-{secrets.token_hex(8)}.new"

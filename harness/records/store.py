@@ -24,7 +24,7 @@ from harness.records.trial_record import Trial
 from harness.records.verification_record import VerificationRecord
 
 LOCK_FILE = ".lock"
-PROCESS_FILES = ("trials", "processes", "verdicts")  # .jsonl files whose lines belong to a process
+PROCESS_FILES = ("trials", "processes", "verdicts")  # .jsonl files in which each line belongs to a process
 KEPT = "completed measurements are kept: continue with ./tfb run --resume"
 FREE_SPACE = "free up disk space or choose a different folder"
 NAME_BYTES = 200  # maximum length of a file name without suffix; common file systems allow 255
@@ -33,7 +33,7 @@ ProcessScoped = TypeVar("ProcessScoped", Trial, ProcessRecord, VerificationRecor
 
 @contextmanager
 def _explaining(path: Path, step: str = KEPT) -> Iterator[None]:
-    """Convert an OSError in the block to a StoreError that names the path and tells the user what to do."""
+    """Convert an OSError in the block to a StoreError that names the path and explains how to solve the problem."""
     try:
         yield
     except OSError as error:
@@ -235,7 +235,7 @@ def join_runs(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
 def finished_processes(records: RunRecords, statuses: Collection[str] = ("ok", "failed")) -> frozenset[tuple[str, int]]:
     """Return (implementation, process number) of the processes with one of ``statuses``.
 
-    Omit processes that failed to start, and processes whose trials are not all in trials.jsonl.
+    Omit processes that failed to start, and processes with trials that are missing from trials.jsonl.
     """
     trials = Counter((trial.implementation, trial.process) for trial in records.trials)
     return frozenset(
@@ -288,7 +288,7 @@ def _unwanted(line: bytes, is_unwanted: Callable[[tuple[str, int]], bool]) -> bo
 
 
 def write_all(file: IO[bytes], data: bytes) -> None:
-    """Write all of ``data`` to an unbuffered file, whose ``write`` method may write only part of the data."""
+    """Write all of ``data`` to an unbuffered file. A call of ``write`` may write only part of the data."""
     remaining = memoryview(data)
     while remaining:
         remaining = remaining[file.write(remaining) :]

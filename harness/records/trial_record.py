@@ -44,13 +44,13 @@ class TrialEvidence(Record):
 
 
 Purpose = Literal["measure", "witness", "share", "common", "search"]
-# measure: the trial contributes to the result of its cell. witness: the trial repeats another trial with the
+# measure: the trial contributes to the result of the cell. witness: the trial repeats a measurement with the
 # independent load generator. share: the rate is a share of the process's closed-loop throughput. common: the rate is
 # the same for all implementations. search: the trial is part of the capacity search.
 
 
 class Trial(LoadCounts, LoadObservations):
-    """One measurement of a cell (implementation x test type x load) in one process."""
+    """A measurement of a cell (implementation x test type x load) in a process."""
 
     id: str  # trial name, unique in the run
     implementation: str  # implementation name

@@ -12,4 +12,4 @@ class Report:
 
     records: RunRecords
     ranking: Ranking
-    every_load: bool = False  # also export one table per load
+    every_load: bool = False  # also export a table per load

@@ -10,7 +10,7 @@ from harness.report.terminal import caveats, footnotes, heading
 
 
 def export(report: Report, file: TextIO) -> None:
-    """Write the summary, one table per test type, and notes. ``report.every_load`` adds one table per load."""
+    """Write the summary, a table per test type, and notes. ``report.every_load`` adds a table per load."""
     info, ranking = report.records.info, report.ranking
     parts = [
         "\n\n".join(map(escape_markdown, heading(info).plain.split("\n"))),

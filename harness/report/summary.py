@@ -1,6 +1,6 @@
 """Summarizes a run, or a comparison of two runs, in a few sentences.
 
-The command line and the dashboard show the same sentences. All values come from the ranking.
+The command line and the dashboard show the same sentences. All values are taken from the ranking.
 """
 
 import re
@@ -19,7 +19,8 @@ from harness.stats.ranking_model import CellComparison, Comparison, Quantity, Ra
 from harness.stats.unranked import is_ranked
 from harness.units import format_micros, format_rate
 
-# A cell gets the first of its metrics' verdicts in this order. For example, "faster" and "same" make the cell faster.
+# The verdict on a cell is the first of the metrics' verdicts in this order. For example, "faster" and "same" make the
+# cell faster.
 CELL_ORDER: tuple[Verdict, ...] = ("slower", "faster", "cannot tell", "same")
 
 
@@ -35,7 +36,7 @@ def common_cells(comparison: Comparison) -> tuple[CellComparison, ...]:
 
 
 def summarize_comparison(comparison: Comparison) -> tuple[str, ...]:
-    """Return summary sentences. The first one is like ``B over A, 24 cells: slower in 2, same within 5 % in 22``."""
+    """Return summary sentences. The first is like ``B over A, 24 cells: slower in 2, same within 5 % in 22``."""
     cells = common_cells(comparison)
     margin = f"{comparison.threshold * 100:.3g} %"
     counts = Counter(cell_verdict(cell) for cell in cells)
@@ -135,7 +136,7 @@ class Summary(NamedTuple):
 
 
 def summarize_run(info: RunInfo, ranking: Ranking) -> Summary:
-    """Summarize the whole run by its leading metric, and add the order by the other metric."""
+    """Summarize the whole run by the leading metric, and add the order by the other metric."""
     kind = OVERALL if ranking.overall else next(iter(ranking.test_types), "")
     if not kind:
         return Summary()
@@ -269,7 +270,7 @@ def _compare_with_baseline(
 
 
 def _advantage(standing: Standing, quantity: Quantity, *, is_score: bool) -> Ratio | None:
-    """Return by what factor a standing is better than the baseline, or None if the ratio is unknown."""
+    """Return the factor by which a standing is better than the baseline, or None if the ratio is unknown."""
     if is_score:
         estimate = standing.estimate
         return Ratio(value=estimate.median, low=estimate.low, high=estimate.high)

@@ -44,7 +44,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class TextTable:
-    """A table whose cells are text."""
+    """A table with text cells."""
 
     title: str
     columns: tuple[Column, ...]
@@ -58,7 +58,7 @@ def _no_standing(_: object) -> Standing | None:
 
 @dataclass(frozen=True)
 class TableRows(Generic[R]):
-    """A table's rows, with methods that build its columns. ``standing`` returns the standing that ranks a row."""
+    """A table's rows, with methods that build columns. ``standing`` returns the standing that ranks a row."""
 
     rows: Sequence[R]
     standing: Callable[[R], Standing | None] = _no_standing
@@ -117,7 +117,7 @@ class TableRows(Generic[R]):
         remarks: Callable[[R], tuple[str, Iterable[str]]] | None = None,
         sums_up: bool = False,
     ) -> TextTable:
-        """Return a table. Omit empty columns whose order is not 0. ``remarks`` returns a row's name and remarks."""
+        """Return a table. Omit empty columns, unless the order is 0. ``remarks`` returns a row's name and remarks."""
         return TextTable(
             title=title,
             columns=tuple(each for each in columns if each.order == 0 or not set(each.cells) <= {"–", "0", ""}),
@@ -189,7 +189,7 @@ def row_standing(row: Row, quantity: Quantity) -> Standing | None:
 
 
 def sort_by_position(rows: Iterable[R], read: Callable[[R], Standing | None]) -> list[R]:
-    """Sort rows by their standings' positions, best first. Rows without a standing come last."""
+    """Sort rows by their standings' positions, best first. Rows without a standing are last."""
     return sorted(rows, key=lambda row: standing.position if (standing := read(row)) else 1 << 30)
 
 
@@ -216,12 +216,12 @@ def _group_remarks(rows: Iterable[tuple[str, Iterable[str]]]) -> tuple[str, ...]
 
 
 def _row_remarks(row: Row | GoalRow) -> tuple[str, list[str]]:
-    """Return a row's implementation and remarks. The reason why the row is not ranked comes before its flags."""
+    """Return a row's implementation and remarks. The reason why the row is not ranked precedes the flags."""
     return row.implementation, [*([row.reason] if row.reason else []), *row.flags]
 
 
 def ranking_tables(info: RunInfo, ranking: Ranking, *, every_load: bool) -> Iterator[TextTable]:
-    """Yield all tables of a run's ranking. ``every_load`` adds one table per load."""
+    """Yield all tables of a run's ranking. ``every_load`` adds a table per load."""
     test_types = [test for test in ranking.test_types.values() if not test.is_scenario or not ranking.orders]
     for number, test in enumerate(test_types):
         yield closed_loop_table(info, ranking, test.headline, startup=number == 0)

@@ -1,4 +1,4 @@
-"""Prints a run's ranking: caveats, one table per test type, and a summary."""
+"""Prints a run's ranking: caveats, a table per test type, and a summary."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ PIPE_WIDTH = 10_000  # width of output to a file or pipe, so wide that no column
 CELL_STYLES = {"slower": "red", "failed": "red", "faster": "green"}
 GAP = 2  # terminal columns between cells
 MIN_NAME_WIDTH = 20  # names are not folded to less than this width; columns move to a second table instead
-ROW_NAMES = {"implementation", "request"}  # headers of the columns with row names, the only ones that are folded
+ROW_NAMES = {"implementation", "request"}  # headers of the columns with row names, the only columns that are folded
 LEFT_ALIGNED = ROW_NAMES | {"tie", "missing", "use case", "operation", "load", "verdict"}
 RULES = rich.box.Box("    \n    \n ── \n    \n    \n    \n    \n    \n")  # draws only a line below the header
 
@@ -40,14 +40,14 @@ def make_console(file: TextIO | None = None) -> SafeConsole:
 
 
 def export(report: Report, out: TextIO) -> None:
-    """Write caveats, tables and the summary as ``tfb run`` prints them at its end."""
+    """Write caveats, tables and the summary as ``tfb run`` prints them at the end."""
     console, info = make_console(out), report.records.info
     print_ranking(info, report.ranking, console, every_load=report.every_load)
     print_summary(summary.summarize_run(info, report.ranking), console)
 
 
 def print_ranking(info: RunInfo, ranking: Ranking, console: SafeConsole, *, every_load: bool = False) -> None:
-    """Print the caveats and the headline table of each test type. ``every_load`` adds one table per load."""
+    """Print the caveats and the headline table of each test type. ``every_load`` adds a table per load."""
     console.print(heading(info))
     tables, common_remarks = separate_common_remarks(ranking_tables(info, ranking, every_load=every_load))
     for problem in info.problems:
@@ -72,7 +72,7 @@ def print_summary(texts: summary.Summary, console: SafeConsole) -> None:
 
 
 def print_verdicts(verdicts: Sequence[ImplementationVerdict], console: SafeConsole) -> None:
-    """Print one line per implementation, including those that were not built or started."""
+    """Print a line per implementation, including those that were not built or started."""
     console.print()
     for verdict in verdicts:
         console.print(format_verdict(verdict, console))
@@ -147,7 +147,7 @@ def caveats(info: RunInfo, ranking: Ranking) -> list[str]:
 
 
 def print_table(table: TextTable, console: SafeConsole) -> None:
-    """Print a table and its remarks. Columns that do not fit into the console move to further tables below."""
+    """Print a table with remarks. Columns that do not fit into the console move to further tables below."""
     console.print(Text(f"\n{table.title}", style="italic"))
     names = [column for column in table.columns if column.header in ROW_NAMES]
     for number, columns in enumerate(split_columns(table.columns, names, console.width)):
@@ -159,7 +159,7 @@ def print_table(table: TextTable, console: SafeConsole) -> None:
 
 
 def _print_columns(columns: Sequence[Column], console: SafeConsole, skipped: int = 0) -> None:
-    """Print columns as a table. Omit rows whose cells after the first ``skipped`` columns are all empty."""
+    """Print columns as a table. Omit rows in which all cells after the first ``skipped`` columns are empty."""
     table = Table(box=RULES, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="dim")
     for column in columns:
         table.add_column(

@@ -95,7 +95,7 @@ class ImplementationVerdict:
 
 
 def build_verdict(name: str, build: BuildRecord | None) -> ImplementationVerdict | None:
-    """Return the verdict on an implementation whose build failed or was skipped, or None after a successful build."""
+    """Return the verdict on an implementation after a failed or skipped build, or None after a successful build."""
     if build is None or build.status == "ok":
         return None
     return ImplementationVerdict(
@@ -251,7 +251,7 @@ def _first(text: str) -> str:
 
 
 def _message(text: str) -> str:
-    """Escape text for a workflow command, so that text from a response cannot start another command."""
+    """Escape text for a workflow command, so that text from a response cannot start a command."""
     return inert_line(printable(text)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

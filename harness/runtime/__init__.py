@@ -41,7 +41,7 @@ class Endpoint:
 
     @property
     def metered_port(self) -> int:
-        """Return the port, or 0 for TLS and Unix sockets, whose bytes tfb cannot count."""
+        """Return the port, or 0 for TLS and Unix sockets, because tfb cannot count their bytes."""
         return 0 if self.unix or self.tls else self.port
 
     def url(self, path: str) -> str:
@@ -85,7 +85,7 @@ class DatabaseAddress:
     admin_password: str | None = None
 
 
-NO_DATABASE = DatabaseAddress(host="", port=0)  # for services that need no database or start their own
+NO_DATABASE = DatabaseAddress(host="", port=0)  # for services that need no database or start a database themselves
 
 
 class Meter(Protocol):
@@ -111,7 +111,7 @@ class ServerProgram(Meter, Protocol):
     log: Path  # contains standard output and standard error
 
     def connections(self, port: int) -> ConnectionTracker:
-        """Start metering connections from this machine to one of the server's ports."""
+        """Start metering connections from this machine to a port of the server."""
         return SocketMeter(port)
 
     def identity(self) -> str:
@@ -142,7 +142,7 @@ class Server:
 
 
 def endpoint_of(server: Server, test_type: TestType) -> Endpoint:
-    """Return the address for requests of a test type, which may have its own port."""
+    """Return the address for requests of a test type, which may have a separate port."""
     if not test_type.port_variable or server.inputs is None:
         return server.endpoint
     port = server.inputs.ports[test_type.port_variable]
@@ -227,7 +227,7 @@ class RunningGenerator(Protocol):
         """The generator's command line."""
 
     def begin(self) -> None:
-        """Tell the generator to start the load, if it waits for ``go``. Raises LoadError if the generator fails."""
+        """Start the load, if the generator waits for ``go``. Raises LoadError if the generator fails."""
 
     def wait(self, seconds: float) -> int | None:
         """Wait for the generator. Return the exit status, or None if it is still running after ``seconds``."""
@@ -236,7 +236,7 @@ class RunningGenerator(Protocol):
         """Ask the generator to stop and print the results so far."""
 
     def output(self) -> str:
-        """Return what the generator has printed so far."""
+        """Return the generator's output so far."""
 
 
 @dataclass(frozen=True, kw_only=True)

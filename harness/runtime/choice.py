@@ -48,7 +48,7 @@ def uses_local_runtime(settings: Settings) -> bool:
 def uses_bridge(settings: Settings, implementations: Sequence[Implementation]) -> bool:
     """Return whether containers use a bridge network.
 
-    All servers use a bridge if any implementation is a TechEmpower folder, because such a folder needs one.
+    All servers use a bridge if any implementation is a TechEmpower folder, because TechEmpower folders need a bridge.
     """
     return settings.network_mode == "bridge" or any(map(techempower_container.is_techempower_folder, implementations))
 
@@ -137,7 +137,7 @@ def make_docker_runtime(
     )
     if prepare:
         atexit.register(runtime.close)  # remove resources even if a signal interrupts normal clean-up
-        # Containers that a killed run left behind would disturb the measurement.
+        # Containers that a killed run did not remove would disturb the measurement.
         removable = [leftover for leftover in compose.engine_leftovers() if leftover.is_certain]
         if removable and settings.consent == "yes":
             logger.warning("removing leftovers from a killed run: %s", ", ".join(map(str, removable)))

@@ -90,7 +90,7 @@ class ResourceKind:
     removal: tuple[str, ...]
 
 
-# Resources in removal order. Containers come first, because they use networks and volumes.
+# Resources in removal order: containers first, because they use networks and volumes.
 RESOURCE_KINDS = (
     ResourceKind(
         kind="container",
@@ -132,7 +132,7 @@ def docker(*arguments: str, seconds: float = 30.0, at: Sequence[str] = ()) -> pr
 
 
 def inspect(kind: str, name: str, at: Sequence[str] = ()) -> dict[str, Any] | None:
-    """Return what docker inspect prints about a container or image, or None if it does not exist."""
+    """Return the output of docker inspect for a container or image, or None if it does not exist."""
     done = docker(kind, "inspect", name, at=at)
     if done.status != 0:
         return None
@@ -152,7 +152,7 @@ def label_flags(labels: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """The compose project of a run. Labels on its resources name the run and this process."""
+    """The compose project of a run. Labels on the resources name the run and this process."""
 
     run_id: str
     bridge: bool

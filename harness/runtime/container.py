@@ -1,4 +1,4 @@
-"""Meters a running container, copies its log, and determines why it exited."""
+"""Meters a running container, copies the log, and determines why the container exited."""
 
 import os
 import time
@@ -18,14 +18,14 @@ from harness.runtime.crashes import crash_reason
 # Hard limit on the size of the log, in case ``read`` does not truncate the log to MAX_LOG_BYTES in time.
 FOLLOWED_BYTES = 2 * process.MAX_LOG_BYTES
 LAST_LINES, LAST_BYTES = "200", 64 << 10
-# When the log reaches its hard limit, the kernel kills `docker logs`. `docker wait` then waits for the container.
+# When the log reaches the hard limit, the kernel kills `docker logs`. `docker wait` then waits for the container.
 FOLLOW = 'ulimit -f "$1"; id=$2; shift 2; "$@" logs --follow "$id" || exec "$@" wait "$id" >/dev/null'
 SETTLE_SECONDS = 5.0  # time that the engine may take to notice an exit
 SIGNALLED = 128  # a program killed by signal N exits with this status plus N
 
 
 class Container(ServerProgram):
-    """A started container. Its output is copied to ``log`` until ``close`` is called.
+    """A started container. The output is copied to ``log`` until ``close`` is called.
 
     ``read`` uses the kernel's counters, because asking the engine would use more CPU time during the load.
     If the container has already exited, the constructor raises StartError with the last lines of the output.

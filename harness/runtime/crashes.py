@@ -66,7 +66,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 
 def read_log(log: Path, begin: int) -> str:
-    """Return up to ``LOG_BYTES`` of a log, starting at byte ``begin``. If it ends earlier, return its end."""
+    """Return up to ``LOG_BYTES`` of a log, starting at byte ``begin``. If the log is shorter, return the end."""
     try:
         size = log.stat().st_size
         with log.open("rb") as file:
@@ -77,7 +77,7 @@ def read_log(log: Path, begin: int) -> str:
 
 
 def find_crashes(log: Path) -> list[str]:
-    """Return a line for each crash in a log. Exceptions come first, then worker processes that exited."""
+    """Return a line for each crash in a log: first exceptions, then worker processes that exited."""
     text = _text(log, 0)
     return _lines(_EXCEPTIONS, text) + [_one_line(match[0]) for match in _WORKERS.finditer(text)]
 
@@ -96,7 +96,8 @@ def find_exceptions(text: str) -> list[str]:
     for pattern in (_WORKERS, _SURVIVED, _EXCEPTIONS):
         for match in pattern.finditer(text):
             groups = [each for each in match.groups() if each]
-            # Two patterns may match the same exception. Such matches end on the same line, so use it as the key.
+            # Two patterns may match the same exception. These matches end on the same line, so use this line as the
+            # key.
             by_line[text.count("\n", 0, match.end())] = _one_line(groups[0] if groups else match[0])
     return [by_line[line] for line in sorted(by_line)]
 

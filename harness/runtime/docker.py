@@ -60,7 +60,7 @@ GENERATORS = {
 }
 # Load generators that tfb builds only when they are needed -> services in compose.yaml.
 OWN_GENERATORS = {"loadgen": LOADGEN, "websocket-witness": WEBSOCKET_WITNESS}
-IMAGE_VARIABLES = {  # service in compose.yaml -> variable that names its image
+IMAGE_VARIABLES = {  # service in compose.yaml -> variable that names the image
     DATABASE: "TFB_DATABASE_IMAGE",
     SERVER: "TFB_SERVER_IMAGE",
     WRK: "TFB_WRK_IMAGE",
@@ -82,7 +82,7 @@ class DockerRuntime:
     server_port: int | None = None
     force_rm: bool = False
     environment: str = ""  # value of --results-environment, passed to TechEmpower folders as a build argument
-    alone: bool = False  # whether servers run one at a time, because they share a database
+    alone: bool = False  # whether servers run sequentially, because they share a database
     database_host: str | None = None  # address of an external PostgreSQL
     name: str = "docker"
     accounts: dict[str, str] = field(default_factory=dict, init=False)  # the images determine the accounts
@@ -255,7 +255,7 @@ class DockerRuntime:
                     container_id = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
                 container = Container(implementation.name, container_id, log)
                 stack.callback(container.stop)
-                # On the host's network, the container has no address of its own.
+                # On the host's network, the container has no separate address.
                 endpoint = Endpoint(host=container.address() or "127.0.0.1", port=port)
                 server = Server(
                     implementation=implementation,
@@ -277,7 +277,7 @@ class DockerRuntime:
 
     def _variables(self, implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
         """Return the variables in compose.yaml that configure a server."""
-        by_name = self.project.bridge and database.admin_user  # containers find the database by its host name
+        by_name = self.project.bridge and database.admin_user  # containers find the database by host name
         return {
             "TFB_SERVER_IMAGE": self.image_id(image_tag(implementation)),
             "TFB_SERVER_PORT": str(port),
@@ -299,7 +299,7 @@ class DockerRuntime:
         return project.container(SERVER, unit)
 
     def _run_as_toolset(self, implementation: Implementation) -> str:
-        """Start a container as TechEmpower's toolset does, but only with allowed privileges. Return its id."""
+        """Start a container as TechEmpower's toolset does, with allowed privileges only. Return the container id."""
         arguments = techempower_container.run_arguments(
             implementation,
             image=self.image_id(image_tag(implementation)),
@@ -314,7 +314,7 @@ class DockerRuntime:
         return done.stdout.strip().splitlines()[-1]
 
     def own_generator(self, crate: str = "loadgen") -> str:
-        """Return a load generator's name. Build its image on the first call."""
+        """Return a load generator's name. Build the image on the first call."""
         if GENERATORS[crate] not in self._images:
             self._build_tool(OWN_GENERATORS[crate], GENERATORS[crate])
         return crate

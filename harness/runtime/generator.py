@@ -1,4 +1,4 @@
-"""Runs a load generator with its output in a file. The generator may wait for ``go`` before it sends requests."""
+"""Runs a load generator and writes the output to a file. The generator may wait for ``go`` before it sends requests."""
 
 import os
 import tempfile
@@ -70,7 +70,7 @@ class GeneratorProgram:
         self._child.kill()
 
     def output(self) -> str:
-        """Return what the generator has printed so far."""
+        """Return the generator's output so far."""
         return self._written().decode(errors="replace")
 
     def _written(self) -> bytes:

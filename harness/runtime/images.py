@@ -1,7 +1,7 @@
 """Records the images that tfb builds and tags. tfb removes only recorded tags.
 
-A label does not prove that tfb built an image, because images built FROM a tfb image inherit its labels. The state
-folder therefore contains a record of each tag with its image id.
+A label does not prove that tfb built an image, because images built FROM a tfb image inherit the labels. The state
+folder therefore contains a record of each tag with the image id.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ RUN_TAG = ":run-"  # precedes the run's token in temporary tags
 
 @dataclass(frozen=True, kw_only=True)
 class OwnImage:
-    """An image that tfb tagged. ``name`` is its tag, or its id if the tag now names a different image."""
+    """An image that tfb tagged. ``name`` is the tag, or the image id if the tag now names a different image."""
 
     name: str
     description: str
@@ -112,7 +112,7 @@ def forget_removed() -> None:
 
 
 def image_digest(name: str) -> str:
-    """Return an image's digest in the registry or, for a locally built image, its id. Both start with ``sha256:``."""
+    """Return an image's digest in the registry or, for a local image, the image id. Both start with ``sha256:``."""
     image = inspect("image", name) or {}
     registry_digests = [word.partition("@")[2] for word in image.get("RepoDigests") or ()]
     return str(registry_digests[0] if registry_digests else image.get("Id", ""))

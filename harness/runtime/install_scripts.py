@@ -41,7 +41,7 @@ def script_hint(folder: Path, output: str, *, command: Sequence[str] = ()) -> st
 
 
 class InstallScriptPolicy:
-    """The packages whose install scripts a build may run."""
+    """The packages with install scripts that a build may run."""
 
     def __init__(
         self, local: LocalRun, folder: Path, environment: Mapping[str, str], log: Path, seconds: float
@@ -68,7 +68,7 @@ class InstallScriptPolicy:
             )
 
     def _homes(self) -> Iterator[Path]:
-        """Yield the implementation's folder and its subfolders that contain node_modules."""
+        """Yield the implementation's folder and all subfolders that contain node_modules."""
         yield self._folder
         yield from sorted(path.parent for path in self._folder.glob("*/node_modules"))
 

@@ -44,7 +44,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
         self._groups = ControlGroups(proc=Path(f"/proc/{child.pid}"))
 
     def read(self) -> Reading:
-        """Return the counters. If the server has exited, raise ServerDiedError with its status and last log lines."""
+        """Return the counters. If the server has exited, raise ServerDiedError with the status and last log lines."""
         process.truncate_log(self.log)
         try:
             return replace(super().read(), throttled_seconds=self._groups.throttled_seconds())
@@ -112,7 +112,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
         try:
             pids = self.read().pids
         except ServerDiedError:
-            self.require_alive()  # if the server has exited, raise an error that says why
+            self.require_alive()  # if the server has exited, raise an error that explains why
             raise
         listening = set()
         for pid in pids:
@@ -147,12 +147,12 @@ class LocalRuntime:
         return {"builds": accounts.describe_account(None), "servers": accounts.describe_account(self.pool)}
 
     def build_as(self, implementation: Implementation) -> tuple[process.Account | None, dict[str, str]]:
-        """Return the account and the additional variables for a build. None means tfb's own account."""
+        """Return the account and the additional variables for a build. None means tfb's account."""
         return None, {}
 
     @contextmanager
     def serve_as(self, implementation: Implementation) -> Iterator[tuple[process.Account | None, dict[str, str]]]:
-        """Yield the account and the additional variables for a server. None means tfb's own account."""
+        """Yield the account and the additional variables for a server. None means tfb's account."""
         if self.pool is None:
             yield None, {}
             return

@@ -183,7 +183,7 @@ def wait_until_ready(
     *,
     endpoints: Sequence[Endpoint] = (),
 ) -> float:
-    """Wait until the server responds as expected, and set its endpoint. Return the startup time in seconds.
+    """Wait until the server responds as expected, and set ``server.endpoint``. Return the startup time in seconds.
 
     Request ``path``, unless the implementation declares a request. ``started_at`` is a value of time.monotonic().
     ``listens_elsewhere`` returns a message if the server listens on the wrong port. Raises ServerDiedError if the

@@ -1,8 +1,8 @@
 """Runs the container of a TechEmpower folder as TechEmpower's toolset does.
 
-A TechEmpower folder is an implementation without a ``local`` block. Its server listens on all addresses, on the
-configured port, and finds PostgreSQL at ``tfb-database:5432``. Its root file system is writable, and the image
-determines the user. The toolset runs privileged containers, but tfb grants privileges only on request (``--allow
+A TechEmpower folder is an implementation without a ``local`` block. The server listens on all addresses, on the
+configured port, and finds PostgreSQL at ``tfb-database:5432``. The container's root file system is writable, and the
+image determines the user. The toolset runs privileged containers, but tfb grants privileges only on request (``--allow
 NAME=io_uring``).
 """
 

@@ -1,4 +1,4 @@
-"""Runs toolset/upstream, which implementations call in the fan-out test type. All of them share one process."""
+"""Runs toolset/upstream, which implementations call in the fan-out test type. They all share a single process."""
 
 import json
 from functools import cache
@@ -24,7 +24,7 @@ class UpstreamProcess:
     def reset(self) -> None:
         """Reset the counters to zero and wait until the upstream server has done so."""
         self._send("reset")
-        self.stats()  # the server handles lines in order, so its response confirms the reset
+        self.stats()  # the server handles lines in order, so the response confirms the reset
 
     def stats(self) -> UpstreamStats:
         """Return the counters since the last reset."""

@@ -53,7 +53,7 @@ Reasons = Mapping[tuple[str, str], str]  # (test type, implementation) -> why th
 
 @dataclass(frozen=True, kw_only=True)
 class PooledRequests:
-    """Request counts of one process at a rate (or scenario factor), summed over all trials at that rate."""
+    """Request counts of a process at a rate (or scenario factor), summed over all trials at that rate."""
 
     rate: float
     due: int
@@ -82,7 +82,7 @@ def _min_requests(goal: LatencyGoal) -> int:
 
 
 def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
-    """Return a trial's request counts, or None if they say nothing about the server (e.g. if the generator lagged)."""
+    """Return a trial's request counts, or None if they do not describe the server (e.g. if the generator lagged)."""
     lagged = any(check.name == "generator-lag" and check.outcome is not Outcome.PASS for check in trial.validity)
     saturated = any(check.name in SATURATION_CHECKS and check.outcome is Outcome.FAIL for check in trial.validity)
     rate, due, late_count = 0.0, trial.due or 0, trial.late or 0
@@ -96,7 +96,7 @@ def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
     missed = late_count > goal.late_share * due
     if rate <= 0 or trial.restarted or (missed and lagged and not saturated):
         return None
-    # If a server cannot keep up, its backlog grows, but a short load may end before latency exceeds the goal. Therefore
+    # If a server cannot keep up, the backlog grows, but a short load may end before latency exceeds the goal. Therefore
     # count all requests of a saturated server as late.
     return PooledRequests(rate=rate, due=due, late=due if saturated else late_count)
 
@@ -318,7 +318,7 @@ def _scenario_table(
     trials_by_factor: Mapping[tuple[str, float], Sequence[Trial]],
     alpha: float,
 ) -> ranking_model.ScenarioTable:
-    """Rank implementations at one load factor by the response time of the ranked operation."""
+    """Rank implementations at a load factor by the response time of the ranked operation."""
     cells = {
         row.implementation: CellTrials(trials_by_factor.get((row.implementation, factor), ())) for row in table.rows
     }

@@ -1,4 +1,4 @@
-"""Compares cells of one run or of two runs, and computes the noise floor from an A/A run."""
+"""Compares cells within a run or between two runs, and computes the noise floor from an A/A run."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
 
     If A and B were measured in the same rounds (``compare --base``), they are compared within rounds. In separate runs,
     errors shared by all cells of a run do not cancel. Holm's correction applies to all cells of a metric together. A
-    cell's verdict is "same" if its interval lies within the relative difference ``threshold``.
+    cell's verdict is "same" if the interval lies within the relative difference ``threshold``.
     """
     cells = collect_cells(a.trials), collect_cells(b.trials)
     reasons = [unranked_reasons(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
@@ -105,10 +105,10 @@ def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: 
 def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float) -> NoiseFloor:
     """Return the largest difference between two copies of an implementation (A/A) that is consistent with the data.
 
-    The copies' processes with the same number form a pair, whose ratio is averaged over the common cells. More pairs
-    reduce the contribution of chance. They do not reduce a lasting advantage of one copy, for example from start order
-    or memory layout. The average hides differences in a single cell, so the floor is at least as large as any
-    significant difference in a cell.
+    The copies' processes with the same number form a pair. The ratio of each pair is averaged over the common cells.
+    More pairs reduce the contribution of chance. They do not reduce a lasting advantage of one copy, for example from
+    start order or memory layout. The average hides differences in a single cell, so the floor is at least as large as
+    any significant difference in a cell.
 
     Args:
         trials: Trials of the run.
@@ -172,7 +172,7 @@ def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cell
         for kind, load in dict.fromkeys(key[1:] for key in cells):
             table, compared = tables.fits[kind, load], tables.means((kind, load))
             standalone = standalone_means(table, compared)
-            if len(table.columns) < 2:  # with one process number, the shared error is unknown
+            if len(table.columns) < 2:  # with a single process number, the shared error is unknown
                 standalone = replace(standalone, squared_error=np.full(len(table.names), np.nan))
             rows |= {(name, kind, load): (standalone, np.asarray([row])) for row, name in enumerate(table.names)}
         sides.append(rows)

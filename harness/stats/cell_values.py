@@ -214,7 +214,7 @@ def fall_is_significant(costs: Sequence[Sequence[float]]) -> bool:
 def collect_cells(trials: Iterable[Trial]) -> dict[CellKey, CellTrials]:
     """Group trials into cells. Only trials with the purpose "measure" belong to a cell."""
     groups: defaultdict[CellKey, list[Trial]] = defaultdict(list)
-    # Reuse one object for equal loads, because hashing every trial's load takes a third of this function's time.
+    # Reuse a single object for equal loads, because hashing every trial's load takes a third of this function's time.
     loads: dict[tuple[object, ...], Load] = {}
     for trial in trials:
         if trial.purpose == "measure":
@@ -244,8 +244,8 @@ def group_by_test_type(cells: Mapping[CellKey, CellTrials]) -> dict[str, dict[st
 def deployment_by_process(info: RunInfo) -> dict[int, int]:
     """Map each process to the index of its deployment. Return an empty dictionary for a single deployment.
 
-    In joined parts, each process counts as a separate deployment. If a whole part counted as one deployment, all rows
-    except the baseline would have values in only one deployment.
+    In joined parts, each process counts as a separate deployment. If a whole part counted as a deployment, all rows
+    except the baseline would have values in only a single deployment.
     """
     if len(info.sets) < 2:
         return {}
@@ -270,7 +270,7 @@ def headline_table_load(cells: Mapping[str, Mapping[Load, CellTrials]]) -> Load 
 
     For test types that sweep the number of queries, it is the load with the most queries. For a scenario, it is the
     factor at which most implementations have valid trials; if factors tie, the highest. For other test types, it is the
-    load with the most trials, unless another load has at least half as many. In that case, return None.
+    load with the most trials, unless a different load has at least half as many. In that case, return None.
     """
     loads: dict[Load, list[CellTrials]] = defaultdict(list)
     for own in cells.values():

@@ -36,7 +36,7 @@ SERVER_OUTLIER_ALPHA = 0.02  # significance level of the test for servers with a
 
 @dataclass(frozen=True, kw_only=True)
 class ModeratedVariances:
-    """Moderated variances and their degrees of freedom. Each array has one element per row."""
+    """Moderated variances and their degrees of freedom. Each array has an element for each row."""
 
     variance: FloatArray
     df: FloatArray
@@ -54,7 +54,7 @@ class Prior:
     window_prior_df: float  # prior degrees of freedom of the variance between windows
     window_variance: float  # variance between windows, pooled over all tables; used for tables with too few rows
     window_df: float
-    # Variance and degrees of freedom of each server whose variance between processes is unexpectedly large.
+    # Variance and degrees of freedom of each server with an unexpectedly large variance between processes.
     variance_outliers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
@@ -215,7 +215,7 @@ class RowMeans:
     mean: FloatArray
     squared_error: FloatArray  # squared standard error; NaN if unknown
     df: FloatArray  # degrees of freedom of ``squared_error``
-    moderated: bool  # whether each row has its own variance estimate instead of a common one
+    moderated: bool  # whether each row has a separate variance estimate instead of a common estimate
     # Rows x rows: covariance of the means that column effects cause; None unless runs were merged.
     shared_error: FloatArray | None = None
 
@@ -296,8 +296,8 @@ def student_half_width(squared_error: FloatArray, df: FloatArray, confidence: fl
 def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) -> RowMeans:
     """Average the rows in ``names`` over several tables. Every table must contain these rows.
 
-    Each process contributes one value, its mean over the tables, because the tables' values are not independent. Omit
-    processes that are missing from a table.
+    Each process contributes a single value, the mean over the tables, because the tables' values are not independent.
+    Omit processes that are missing from a table.
     """
     columns = sorted({column for table in tables for column in table.columns})
     values, share = np.zeros((len(names), len(columns))), 1 / len(tables)

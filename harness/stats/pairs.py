@@ -86,7 +86,7 @@ def holm(p_values: FloatArray, alpha: float) -> BoolArray:
     """Apply Holm's step-down procedure (Holm 1979). Return whether each hypothesis is rejected.
 
     Reject hypotheses in ascending order of p-value, and stop at the first p-value above ``alpha`` / n. n is the number
-    of hypotheses that have not been rejected yet.
+    of hypotheses that have not been rejected so far.
     """
     order = np.argsort(p_values, kind="stable")
     failures = np.flatnonzero(~(p_values[order] <= alpha / np.arange(len(p_values), 0, -1)))

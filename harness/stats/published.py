@@ -66,7 +66,7 @@ class RoundComparison:
 
 
 def read_round(path: Path) -> PublishedRates:
-    """Read a results.json of TechEmpower. Raises UsageError if the file is unreadable or has another format."""
+    """Read a results.json of TechEmpower. Raises UsageError if the file is unreadable or has a different format."""
     try:
         document: Any = safe_read.parse_json(safe_read.read(path, MAX_FILE_BYTES))
         seconds = _parse_number(document.get("duration") or 15)
@@ -106,7 +106,7 @@ def _parse_number(value: float | str) -> float:
 def compare_with_round(round_: PublishedRates, ranking: Ranking) -> RoundComparison:
     """Compare a run with a round, in the run's order of test types. The run's ``x@tree`` matches ``x`` in the round.
 
-    If the run's leading metric is CPU per request, compare its inverse with the round's throughput. The inverse is
+    If the run's leading metric is CPU per request, compare the inverse with the round's throughput. The inverse is
     proportional to the throughput of a server that has the machine to itself.
     """
     rows: list[SharedCell] = []

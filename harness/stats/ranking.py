@@ -58,7 +58,7 @@ class _RankingInput:
     info: RunInfo
     rules: ProcessLimits
     cells: Mapping[str, Mapping[str, Mapping[Load, CellTrials]]]  # test type -> implementation -> load
-    tables: Sequence[tuple[Metric, ValueTables, float]]  # throughput and CPU per request, each with its noise floor
+    tables: Sequence[tuple[Metric, ValueTables, float]]  # throughput and CPU per request, each with a noise floor
     unranked: Mapping[tuple[str, str], str]  # (implementation, test type) -> reason
     caveats: Mapping[tuple[str, str], tuple[str, ...]]
     # (implementation, test type) -> (number of checks, number of checked responses)
@@ -182,7 +182,7 @@ def _rank_table(kind: str, load: Load | None, run: _RankingInput) -> ranking_mod
 def _rank_as_at_most(
     standings: dict[str, ranking_model.Standing], cold: Collection[str]
 ) -> dict[str, ranking_model.Standing]:
-    """Include rank 1 in the interval of each row in ``cold``, because its measured cost is only an upper bound."""
+    """Include rank 1 in the interval of each row in ``cold``, because the measured cost is only an upper bound."""
     return {
         name: standing.model_copy(update={"rank": standing.rank.model_copy(update={"low": 1})})
         if name in cold
@@ -275,7 +275,7 @@ TestTypeRankings = Mapping[str, ranking_model.TestTypeRanking]
 
 
 def _score_parts(test_types: TestTypeRankings) -> tuple[TestTypeRankings, Mapping[str, TestTypeRankings]]:
-    """Return the test types of the overall score, and of each group's score. A run of groups has only one score."""
+    """Return the test types of the overall score, and of each group's score. A run of groups has a single score."""
     parts: dict[str, dict[str, ranking_model.TestTypeRanking]] = {}
     for kind, ranking in test_types.items():
         parts.setdefault(group(kind), {})[kind] = ranking
@@ -290,7 +290,7 @@ def _overall_scores(
 
     A score depends only on the run and the baseline, so it does not change when a reader filters a table. With
     arithmetic means, the order would depend on the choice of baseline (Fleming & Wallace 1986). An implementation
-    without a result in one of the test types has no score. Scenarios do not count, because their throughput is given.
+    without results in all test types has no score. Scenarios do not count, because their throughput is given.
     """
     ratios = {
         kind: {
@@ -332,7 +332,7 @@ def _overall_scores(
 def _scores(
     run: _RankingInput, metric: Metric, tables: ValueTables, fits: Sequence[TableFit], floor: float
 ) -> dict[str, ranking_model.Standing]:
-    """Return the scores for one metric. If lower values are better, invert the ratios: a higher score is better."""
+    """Return the scores for a metric. If lower values are better, invert the ratios: a higher score is better."""
     reference = run.info.reference
     names = [name for name in fits[0].names if all(name in table.names for table in fits)]
     if reference not in names:

@@ -67,7 +67,7 @@ class ClosedLoopLatency(Record):
 
 
 class Row(Record):
-    """A row of a ranking table, with the results of one implementation."""
+    """A row of a ranking table, with the results of an implementation."""
 
     implementation: str  # implementation name
     load: Load | None = None  # load at which the row was measured; None if it was not measured
@@ -111,7 +111,7 @@ class TestTypeRanking(Record):
 
     test_type: str  # test type name
     headline: Table  # table that reports show by default and that the overall score uses
-    tables: tuple[Table, ...]  # one table per load
+    tables: tuple[Table, ...]  # a table per load
 
     @property
     def is_scenario(self) -> bool:
@@ -134,7 +134,7 @@ class Score(Record):
 
 
 class RatePoint(Record):
-    """An implementation's latency in an open loop at one rate."""
+    """An implementation's latency in an open loop at a given rate."""
 
     # Whether the rate is a share of each process's throughput ("share") or the same for all implementations ("common").
     purpose: Literal["share", "common"]
@@ -148,7 +148,7 @@ class RatePoint(Record):
 
 
 class GoalRow(Record):
-    """An implementation's capacity at the latency goal, and its latency at several rates."""
+    """An implementation's capacity at the latency goal, and the latency at several rates."""
 
     implementation: str  # implementation name
     capacity: Standing | None  # capacity in requests/s or, for a scenario, as a load factor
@@ -223,7 +223,7 @@ class Ranking(Record):
     test_types: dict[str, TestTypeRanking] = Field(default_factory=dict)  # test type -> ranking
     overall: tuple[Score, ...] = ()  # overall scores, best first
     groups: dict[str, tuple[Score, ...]] = Field(default_factory=dict)  # group of test types -> scores, best first
-    latency: dict[str, LatencyTable] = Field(default_factory=dict)  # test type -> latency table of its open loops
+    latency: dict[str, LatencyTable] = Field(default_factory=dict)  # test type -> latency table of the open loops
     orders: ScenarioResults | None = None  # results of a scenario; None for a run without a scenario
     noise_floor: NoiseFloor | None = None  # noise floor of the machine; None if unknown
     notes: tuple[str, ...] = ()  # sentences about the whole ranking

@@ -42,7 +42,7 @@ def profile_section(info: RunInfo, name: str, kind: type[AnySection]) -> AnySect
 
 
 def planned_looks(rules: ProcessLimits) -> tuple[int, ...]:
-    """Return the numbers of processes after which the data is tested. The last one is the maximum."""
+    """Return the numbers of processes after which the data is tested. The last number is the maximum."""
     return (*sorted({look for look in rules.looks if rules.minimum <= look < rules.maximum}), rules.maximum)
 
 
@@ -102,7 +102,7 @@ def _undecided_rows(table: RowMeans, rules: ProcessLimits, alpha: float) -> Iter
     """Yield both rows of each pair of neighbours that neither differ significantly nor tie.
 
     Two rows tie if the half-width of their difference's interval is at most ``rules.half_width``. If the table has a
-    single row, yield the row if the half-width of its own interval exceeds ``rules.half_width``.
+    single row, yield the row if the half-width of the row's interval exceeds ``rules.half_width``.
     """
     narrow, order = np.log1p(rules.half_width), np.argsort(table.mean)
     if len(order) == 1 and not table.half_width()[0] <= narrow:

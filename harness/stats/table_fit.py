@@ -32,7 +32,7 @@ COLUMN_EFFECT_ALPHA = 0.20
 
 @dataclass(frozen=True, kw_only=True)
 class RowVariances:
-    """The variance of the values in each row. Each array has one element per row."""
+    """The variance of the values in each row. Each array has an element for each row."""
 
     variance: FloatArray  # variance of a single value; NaN for a row with fewer than two values
     df: FloatArray  # degrees of freedom of the variance
@@ -122,7 +122,7 @@ def fit_additive(
 
 @dataclass(frozen=True, kw_only=True)
 class TableFit:
-    """A fitted table of a metric's natural logarithms. Its variances have not been moderated yet."""
+    """A fitted table of a metric's natural logarithms. The variances are not moderated."""
 
     names: Sequence[str]  # names of the rows
     columns: Sequence[int]  # numbers of the processes or deployments
@@ -171,7 +171,7 @@ def fit_logs(names: Sequence[str], logs: FloatArray, columns: Sequence[int], *, 
 def fit_process_values(
     names: Sequence[str], columns: Sequence[int], values: FloatArray, within: RowVariances, *, merged: Merged = ""
 ) -> TableFit:
-    """Fit a table (rows x processes) with one value per process.
+    """Fit a table (rows x processes) with a value per process.
 
     In a merged run, machines differ, so column effects are always removed. In other runs in which every process has a
     single window, column effects are removed only if an F test finds them.

@@ -108,7 +108,7 @@ def rates_unreached(name: str, test_type: str, trials: Sequence[Trial], processe
 
 
 def unreached_cells(records: RunRecords, name: str) -> tuple[str, ...]:
-    """Return one text per test type with the loads that the run had no time to measure, such as ``json c64, c256``."""
+    """Return a text per test type with the loads that the run had no time to measure, such as ``json c64, c256``."""
     failed = {v.test_type for v in records.verdicts if v.implementation == name and v.outcome is Outcome.FAIL}
     unreached = []
     for test_type in next((each.test_types for each in records.info.implementations if each.name == name), ()):

@@ -45,7 +45,7 @@ class ValueTables:
 
     @classmethod
     def of(cls, cells: Mapping[CellKey, CellTrials], metric: Metric, info: RunInfo | None = None) -> "ValueTables":
-        """Group cells into one table per test type and load."""
+        """Group cells into a table per test type and load."""
         by_table: defaultdict[Hashable, dict[str, Mapping[Position, float]]] = defaultdict(dict)
         for (name, kind, load), cell in cells.items():
             by_table[kind, load][name] = cell.values(metric)
@@ -173,7 +173,7 @@ def estimate_percentiles(
 
 
 def sort_rows(rows: Iterable[AnyRow], standing: Callable[[AnyRow], Standing | None]) -> tuple[AnyRow, ...]:
-    """Return ranked rows by position, followed by the other rows by name."""
+    """Return the rows with a standing, sorted by position, followed by the other rows, sorted by name."""
 
     def sort_key(row: AnyRow) -> tuple[bool, int, str]:
         own = standing(row)

@@ -22,7 +22,7 @@ def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArr
     by chance (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3). Tables with too few servers are pooled into a single table.
 
     Args:
-        tables: For each table, the names, variances and degrees of freedom of its rows, with equal lengths.
+        tables: For each table, the names, variances and degrees of freedom of the rows, with equal lengths.
 
     Returns:
         d0 > 0; infinite if all variances look equal, and NaN if too few servers have a variance.
@@ -51,7 +51,7 @@ def estimate_prior_df(tables: Sequence[tuple[Sequence[str], FloatArray, FloatArr
     rng = np.random.default_rng(len(observed))
     drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=200)
     totals = drawn @ sums
-    # A few variances may look equal by chance. The excess is therefore at least as large as its standard error would be
+    # A few variances may look equal by chance. The excess is therefore at least as large as the standard error would be
     # if the variances were equal.
     min_excess = by_chance.mean() * np.sqrt(2 / max(len(observed) - 1, 1))
     prior_dfs = _inverse_trigamma_df(np.maximum((totals[:, 0] - totals[:, 1]) / totals[:, 2], min_excess))

@@ -30,10 +30,10 @@ _RATIO = re.compile(r"\**([\d.]+)\** \[([\d.]+), ([\d.]+)\]")
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRatio:
-    """A ratio of two implementations from one of the records, with its confidence interval."""
+    """A recorded ratio of two implementations, with the confidence interval."""
 
     record: str
-    conditions: Mapping[str, str]  # condition -> value; one of the conditions is the load
+    conditions: Mapping[str, str]  # condition -> value; the load is also a condition
     metric: str
     test_type: str
     of: str

@@ -36,10 +36,10 @@ class SimulatedRun:
     rounds: int = 1
     tables: int = 6  # number of test types; every process measures all of them
     process: float = 0.046  # standard deviation between processes
-    shared: float = 0.7  # share of the variance between processes that affects all test types alike
+    shared: float = 0.7  # share of the variance between processes that affects all test types equally
     window: float = 0.18  # standard deviation between windows
     correlation: float = 0.6  # correlation between the noise of consecutive windows
-    drift: float = 0.02  # standard deviation of a random walk's step from one process number to the next
+    drift: float = 0.02  # standard deviation of a random walk's step between consecutive process numbers
     unlike: float = np.inf  # df of the inverse chi² distribution of server variances; infinity: equal variances
     heavy: bool = False  # whether window noise is heavy-tailed (Student's t with 5 df) instead of normal
     lost: float = 0.0  # share of trials that validity checks exclude; a process's first trial is never excluded
@@ -83,7 +83,7 @@ TWO, THREE = (0.0, np.log(1.2)), (0.0, 0.0, np.log(1.2))
 # Noise of CPU per request as measured in Round 1. Each trial is a 2 s window, so measuring a pair of servers takes
 # processes x rounds x 4 s of load.
 ROUND_1 = SimulatedRun(truth=(0.0, np.log(1.1)), processes=15, process=0.031, window=0.085, correlation=0.0)
-EVEN = SimulatedRun(truth=FOUR, processes=1, window=0.05, correlation=0.0)  # one long trial per process
+EVEN = SimulatedRun(truth=FOUR, processes=1, window=0.05, correlation=0.0)  # a single long trial per process
 
 WORLDS: Mapping[str, SimulatedRun] = {
     "2 processes x 5 rounds": SimulatedRun(truth=FOUR, processes=2, rounds=5),

@@ -50,7 +50,7 @@ def cpu_ratios(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print a Markdown table with one row per pair."""
+    """Print a Markdown table with a row per pair."""
     parser = argparse.ArgumentParser(prog="python -m harness.studies.cpu_ratios", description=__doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="run folder")
     parser.add_argument(

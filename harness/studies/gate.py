@@ -42,7 +42,7 @@ STACKS = {"express": 50_000, "fastify": 30_000, "fastapi": 5_000, "go": 30_000, 
 SHARES = (0, 3, 5, 10, 20)  # percent
 SLOWED = "item"  # the request with the injected slowdown
 CALIBRATION = -1  # marks calibration sessions in the field ``share``
-TOGETHER = "all"  # name of the overall result, which the slowdown also affects
+TOGETHER = "all"  # name of the overall result, which includes the slowed request
 # Stack -> (command that installs a library release, older release, newer release).
 RELEASES = {
     "express": ("npm install --no-save --ignore-scripts express@{}", "4.22.1", "5.2.1"),
@@ -75,13 +75,13 @@ def busy_machine(programs: int) -> Iterator[None]:
 
 
 class StudySession(Record):
-    """The result of one ``./tfb compare`` session, which is a line of the study's file."""
+    """The result of a ``./tfb compare`` session, which is a line of the study's file."""
 
     stack: str
     share: int  # injected slowdown in percent of the request's CPU time
     number: int
     turns: int  # loop iterations in head
-    busy: int = 0  # number of background programs that kept the machine busy
+    busy: int = 0  # number of background programs that used the CPU
     result: GateResult | None
     error: str = ""
 
@@ -225,7 +225,7 @@ def _with_slowdown(trial: Trial, side: str, share: int) -> Trial:
 
 
 def format_table(sessions: Sequence[StudySession]) -> Iterator[str]:
-    """Yield a table's lines: results by stack, background load and injected slowdown, then totals of all stacks."""
+    """Yield a table's lines: results by stack, background load and injected slowdown, then totals across all stacks."""
     header = f"{'stack':<9}{'busy':>5}{'injected':>9}{'sessions':>9}{'found':>7}{'false':>7}"
     yield f"{header}{'cannot tell':>13}{'minutes':>9}"
     counted = [one for one in sessions if one.share != CALIBRATION]

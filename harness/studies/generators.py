@@ -37,7 +37,7 @@ def start_reference_server(cpu: int) -> Iterator[int]:
 
 
 def measure(runtime: LocalRuntime, generator: LoadGenerator, load: LoadRun) -> tuple[float, float]:
-    """Run a load generator. Return its CPU seconds per request, and the requests per second."""
+    """Run a load generator. Return the CPU seconds per request, and the requests per second."""
     words = generator.arguments(load, runtime.work)
     with runtime.generator(generator.program, words, waits_for_go=generator.waits_for_go) as running:
         running.begin()

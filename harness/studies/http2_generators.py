@@ -28,7 +28,7 @@ SUCCEEDED = re.compile(r'"successes":(\d+)|(\d+) succeeded')
 
 
 def per_cpu_second(words: Sequence[str]) -> float:
-    """Run a generator. Return the number of successful responses per second of its CPU time (user and system)."""
+    """Run a generator. Return the number of successful responses per second of CPU time (user and system)."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     output = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

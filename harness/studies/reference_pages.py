@@ -1,6 +1,6 @@
 """Generates README.md's examples, and the pages in docs/reference/ about keys, record files, verbs and flags.
 
-Types, limits and defaults come from the models, and descriptions come from the comments on the models' fields. Run
+Types, limits and defaults are read from the models, and descriptions from the comments on the models' fields. Run
 ``python -m harness.studies.reference_pages`` after you change a key, a comment or a flag.
 """
 
@@ -48,7 +48,7 @@ COMPARISON_FLAGS = ("base", "threshold")  # fields of ComparisonFlags that also 
 HEADER = "\n`python -m harness.studies.reference_pages` generates this page from the code. "
 LARGE = 1e9  # the pages omit limits that are at least this large
 SERVICE_FLAGS = {  # flag -> help text for services, if it differs from the help text for implementations
-    "--allow": "permit Compose keys that give containers rights on the host: SERVICE=KEY,… or KEY",
+    "--allow": "permit Compose keys that give containers privileges on the host: SERVICE=KEY,… or KEY",
     "--profile": "measurement profile: a name in config/profiles, or a .toml file",
 }
 NAMES = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false", "null": ""}
@@ -213,7 +213,7 @@ def _models(annotation: object) -> list[type[BaseModel]]:
 
 
 def field_comments(model: type[BaseModel]) -> dict[str, str]:
-    """Return each field's comment, which is on the field's own lines or directly above them."""
+    """Return each field's comment, which is on the field's lines or directly above them."""
     text_by_field = {
         name: text
         for base in model.__bases__

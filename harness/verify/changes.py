@@ -135,8 +135,8 @@ class ConcurrentChanges:
         """Change a random fortune and restore the previously changed fortune.
 
         The new message sorts to a different position and contains characters that need escaping. It is padded so that
-        the page keeps its length, because rule load.2 requires a constant size. Messages with non-ASCII characters
-        never change, because some servers encode these characters as longer entities.
+        the length of the page does not change, because rule load.2 requires a constant size. Messages with non-ASCII
+        characters never change, because some servers encode these characters as longer entities.
         """
         seeded = self.fortunes[0].rows
         identifier = self._dice.choice([i for i, message in seeded.items() if message.isascii()])

@@ -166,9 +166,9 @@ class DatabaseTables:
     def moved_rows(self, database: DatabaseAddress) -> Iterator[Mapping[str, Mapping[int, tuple[int, int]]]]:
         """Move about half of the rows to other pages, and keep the old versions until the block ends.
 
-        Requires an administrator connection. A second session holds a snapshot from before the move. PostgreSQL
+        Requires an administrator connection. A second session uses a snapshot from before the move. PostgreSQL
         therefore keeps the old versions, and an index scan for a row also visits them. The server cannot see which rows
-        need more pages than others.
+        need additional pages.
 
         Yields:
             For each table and id, two page counts. The first count covers all pages with versions of the row, which an
@@ -208,7 +208,7 @@ class DatabaseTables:
         """Add fortunes and change an existing fortune in both tables. Restore the tables when the block ends.
 
         Requires an administrator connection. The first new message sorts between existing messages. It contains all
-        characters that HTML escapes, repeated spaces, accents, and characters outside the Basic Multilingual Plane. Its
+        characters that HTML escapes, repeated spaces, accents, and characters outside the Basic Multilingual Plane. The
         random length reveals buffers that are too small for long messages. The other new messages reveal servers that
         sort by locale or ignore case.
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from harness.host import process
 from harness.verify import schema_worker
 
-WAIT_SECONDS = 60.0  # wall-clock limit for a comparison; the child also limits its own CPU time
+WAIT_SECONDS = 60.0  # wall-clock limit for a comparison; the child also limits the CPU time
 NO_ORPHANS = sys.maxsize
 
 
@@ -116,7 +116,7 @@ class SchemaValidator:
             # With -P, Python does not import modules from the current folder or the program's folder.
             command = [sys.executable, "-P", str(Path(schema_worker.__file__).resolve())]
             environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-            # An interrupted run immediately stops all children whose stop signal is SIGTERM. With SIGINT, the current
+            # An interrupted run immediately stops all children with the stop signal SIGTERM. With SIGINT, the current
             # comparison can finish.
             options = process.ProcessOptions(cwd=Path("/"), env=environment, stop_signal=signal.SIGINT)
             self._child = process.Child(

@@ -1,6 +1,6 @@
-"""Verifies each trial: compares a sample of its responses with the database, and counts the executed statements.
+"""Verifies each trial: compares a sample of the responses with the database, and counts the executed statements.
 
-A server cannot tell which responses are checked. In every load, tfb changes rows, counts statements, and records random
+A server cannot know which responses are checked. In every load, tfb changes rows, counts statements, and records random
 responses.
 """
 

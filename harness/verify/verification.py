@@ -122,9 +122,9 @@ class EvidenceGatherer:
     def response_size(self, queries: int | None) -> tuple[float, float] | None:
         """Return bounds on the mean response size (bytes on the wire) of loads that request ``queries`` rows.
 
-        If no earlier request asked for this number of rows, send two. A row's size depends on the number of digits in
-        its values. The bounds are therefore the measured size without digits, plus the expected number of digits, with
-        a margin for chance. There is no margin for responses without rows.
+        If no earlier request had this number of rows, send two. A row's size depends on the number of digits in the
+        values. The bounds are therefore the measured size without digits, plus the expected number of digits, with a
+        margin for chance. There is no margin for responses without rows.
 
         Returns:
             The bounds, or None if the server does not respond or is a service.
@@ -132,7 +132,7 @@ class EvidenceGatherer:
         if self._test_type.requests or self._test_type.draws_requests:
             return None  # response sizes are not predictable
         case = PLAIN if queries is None else rows_variant(queries)
-        # Exclude variants whose responses have a different size, for example a page with an additional fortune.
+        # Exclude variants with responses of a different size, for example a page with an additional fortune.
         good = [
             e for e in self.evidence.ok_exchanges if e.case == case or (case.suffix and e.case.suffix == case.suffix)
         ]
@@ -180,7 +180,7 @@ class EvidenceGatherer:
             change = tables.change_rows(CHANGED_ROWS, random.Random())
             send_on_all(REQUESTS_AFTER_CHANGE)
         self.evidence.history = build_history(first, [change])
-        tables.restore_world(first)  # a server that fills its cache only once keeps returning the old rows
+        tables.restore_world(first)  # a server that fills a cache only once keeps returning the old rows
         tables.vacuum()
 
     def _gather_updates(self, tables: DatabaseTables | None, database: DatabaseAddress | None) -> None:

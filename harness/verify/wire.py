@@ -16,7 +16,7 @@ from typing import Literal
 
 from harness.runtime import Endpoint
 
-# TechEmpower's time limit in seconds, from a request to the last byte of its response. It also applies to loads.
+# TechEmpower's time limit in seconds, from a request to the last byte of the response. It also applies to loads.
 TIMEOUT_SECONDS = 8
 
 # These limits far exceed the size of any correct response. The client stops reading at a limit.
@@ -47,7 +47,7 @@ class WireError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response: its headers in order, its body without framing, and its size on the wire."""
+    """A response: the headers in order, the body without framing, and the size on the wire."""
 
     status: int
     reason: str
@@ -184,7 +184,7 @@ class Connection:
                 raise WireError("closed", "the server closed the connection without a response")
 
     def _fill_body(self, deadline: float, expectation: str) -> None:
-        """Read more bytes of a body. If none arrive, raise a WireError whose message starts with ``expectation``."""
+        """Read more bytes of a body. If no bytes arrive, raise a WireError that starts with ``expectation``."""
         try:
             more = self._fill(deadline)
         except WireError as error:
@@ -248,7 +248,7 @@ class Connection:
 
 
 def _parse_head(data: bytes) -> Response:
-    """Parse the head of a response, without the empty line at its end."""
+    """Parse the head of a response, without the empty line at the end."""
     status_line, *header_lines = data.split(b"\r\n")
     match = _STATUS_LINE.match(status_line)
     if not match:

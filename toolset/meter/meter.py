@@ -25,7 +25,7 @@ def steal() -> list[int]:
 
 
 def main() -> None:
-    """Print one reading for each input line."""
+    """Print a reading for each input line."""
     pid, port = int(sys.argv[1]), int(sys.argv[2])
     try:
         group, sockets = CgroupMeter(pid), SocketMeter(port, served=True) if port else None

@@ -34,7 +34,7 @@ type fortune struct {
 	Message string
 }
 
-// database is a connection pool. It opens connections on demand and replaces lost ones.
+// database is a pool of connections, which are opened on demand and replaced if lost.
 type database struct{ pool *pgxpool.Pool }
 
 func newDatabase(url string) (*database, error) {
@@ -56,7 +56,7 @@ func newDatabase(url string) (*database, error) {
 
 func (d *database) close() { d.pool.Close() }
 
-// patient returns a context for one request's queries. It does not derive from the request's context: pgx closes the
+// patient returns a context for a request's queries. It does not derive from the request's context: pgx closes the
 // connection of a cancelled query, so every client that disconnected would cost a pooled connection.
 func patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), patience)
@@ -68,8 +68,8 @@ func (d *database) world(ctx context.Context, id int32) (world, error) {
 	return w, err
 }
 
-// worlds reads each row with a separate SELECT. The SELECTs are pipelined, each followed by its own Sync. (pgx.Batch
-// would send a single Sync for all of them.)
+// worlds reads each row with a separate SELECT. The SELECTs are pipelined, each followed by a Sync. (pgx.Batch would
+// send a single Sync for all of them.)
 func (d *database) worlds(ctx context.Context, ids []int32) ([]world, error) {
 	connection, err := d.pool.Acquire(ctx)
 	if err != nil {

@@ -51,8 +51,8 @@ func closeOnRequest(c fiber.Ctx) error {
 	return c.Next()
 }
 
-// respond is the error handler. Fiber's own errors keep their status; all others, such as database failures, become
-// 503.
+// respond is the error handler. Errors from Fiber keep their status. Other errors, for example database failures,
+// become 503.
 func respond(c fiber.Ctx, err error) error {
 	status := fiber.StatusServiceUnavailable
 	var known *fiber.Error

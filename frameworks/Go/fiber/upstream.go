@@ -24,7 +24,7 @@ type upstream struct {
 
 func newUpstream(url string) *upstream {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	// By default, only two idle connections per host are kept, so most concurrent calls would open a new one.
+	// By default, only two idle connections per host remain open, so most concurrent calls would have to reconnect.
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 1<<14
 	return &upstream{url: url, client: &http.Client{Transport: transport, Timeout: 10 * time.Second}}
 }

@@ -69,7 +69,7 @@ func itemsHandler(items []item) http.Handler {
 	}))
 }
 
-// upload discards the request body and responds with its length in bytes.
+// upload discards the request body and responds with the length in bytes.
 func upload(w http.ResponseWriter, r *http.Request) {
 	bytes, err := io.Copy(io.Discard, r.Body)
 	if err != nil {

@@ -49,7 +49,7 @@ func distinctIDs(count int) []int32 {
 	return ids
 }
 
-// otherNumber returns a random number from 1 to 10000 that differs from old, so every update changes its row.
+// otherNumber returns a random number from 1 to 10000 that differs from old, so every update changes the row.
 func otherNumber(old int32) int32 {
 	drawn := rand.Int32N(rows-1) + 1
 	if drawn < old {

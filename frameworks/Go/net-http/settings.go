@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// settings holds the configuration, which is read from environment variables.
+// settings is the server's configuration, read from environment variables.
 type settings struct {
 	address  string // address to listen on
 	database string // PostgreSQL connection URL

@@ -18,7 +18,7 @@ const options = new PgConnectOptions()
   .setPipeliningLimit(PIPELINING_LIMIT);
 
 const SELECT_WORLD = 'SELECT id, randomnumber FROM world WHERE id = $1';
-// "World" is a copy of the table `world` that is never updated, so its rows can be cached.
+// "World" is a copy of the table `world` that is never updated, so the rows can be cached.
 const SELECT_CACHEABLE = 'SELECT id, randomnumber FROM "World" WHERE id = $1';
 const SELECT_FORTUNES = 'SELECT id, message FROM fortune';
 const UPDATE_WORLDS =
@@ -84,7 +84,7 @@ export class Database {
     });
   }
 
-  /** Stores the `randomNumber` of all worlds in one statement, then calls `done(error)`. */
+  /** Stores the `randomNumber` of all worlds in a single statement, then calls `done(error)`. */
   update(worlds, done) {
     if (!this.#statements) return done(UNREACHABLE);
     const parameters = Tuple.tuple()

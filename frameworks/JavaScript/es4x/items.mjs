@@ -1,4 +1,4 @@
-// Reads the data set and adds totals to its items.
+// Reads the data set and adds totals to the items.
 
 /** Returns the items in the file $DATASET, or null if the variable is not set. */
 export function readItems() {

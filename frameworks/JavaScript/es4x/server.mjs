@@ -1,4 +1,4 @@
-// The HTTP server of one verticle instance, with a route for each test. Each instance has its own event loop.
+// The HTTP server of a verticle instance, with a route for each test. Each instance runs on a separate event loop.
 import { Eta } from './node_modules/eta/dist/core.js';
 
 import { WorldCache } from './cache.mjs';

@@ -21,7 +21,7 @@ export function createApp(orders) {
 }
 
 // Express calls this function when a handler throws. The response is a problem document (RFC 9457). Errors without a
-// status come from the database.
+// status are database failures.
 function problem(error, req, res, next) {
   const status = error.status ?? 503;
   if (status >= 500) complain(`${req.method} ${req.path}: ${error.message}`);

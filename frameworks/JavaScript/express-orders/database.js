@@ -23,12 +23,12 @@ export function connectionPool() {
   });
   // Only log the error: the pool opens a new connection on demand.
   pool.on('error', (error) => console.error(`lost a connection to PostgreSQL: ${error.message}`));
-  // The pool handles errors only on idle connections. On a busy one, the query fails, so ignore the event.
+  // The pool handles errors only on idle connections. On a busy connection, the query fails, so ignore the event.
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
 
-/** Runs `work` in a transaction and returns its result. The transaction is rolled back if `work` throws. */
+/** Runs `work` in a transaction and returns the result. The transaction is rolled back if `work` throws. */
 export async function transaction(pool, work) {
   const client = await pool.connect();
   let broken;

@@ -1,4 +1,4 @@
-// Access to orders in PostgreSQL. An order's row is locked before its items change, so the total stays consistent.
+// Access to orders in PostgreSQL. An order's row is locked before the items change, so the total stays consistent.
 import createError from 'http-errors';
 
 import { transaction } from './database.js';

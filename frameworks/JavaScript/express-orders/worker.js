@@ -1,4 +1,4 @@
-// One worker: HTTP server, Express application, database connections and graceful shutdown.
+// A worker: HTTP server, Express application, database connections and graceful shutdown.
 import http from 'node:http';
 import process from 'node:process';
 

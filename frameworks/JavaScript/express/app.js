@@ -98,7 +98,7 @@ export function createApp(database, upstream, { items, folder }) {
     send(res, TEXT_TYPE, `${bytes}`);
   });
 
-  // Express calls this function when a handler throws or rejects. Errors without a status come from the database.
+  // Express calls this function when a handler throws or rejects. Errors without a status are database failures.
   app.use((error, req, res, next) => {
     if (!error.status) complain(`${req.path}: ${error.message}`);
     if (res.headersSent) return next(error);

@@ -19,7 +19,7 @@ const settings = {
 
 // A name makes pg prepare the statement once per connection.
 const SELECT_WORLD = { name: 'world', text: 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1' };
-// "World" is a copy of the table `world` that is never updated, so its rows can be cached.
+// "World" is a copy of the table `world` that is never updated, so the rows can be cached.
 const SELECT_CACHEABLE = {
   name: 'cacheable',
   text: 'SELECT id, randomnumber AS "randomNumber" FROM "World" WHERE id = $1',
@@ -62,7 +62,7 @@ export class Database {
     return (await this.#query(SELECT_FORTUNES)).rows;
   }
 
-  /** Stores the `randomNumber` of all worlds in one statement. */
+  /** Stores the `randomNumber` of all worlds in a single statement. */
   async update(worlds) {
     const ids = worlds.map((world) => world.id);
     const numbers = worlds.map((world) => world.randomNumber);
@@ -80,7 +80,7 @@ export class Database {
     return this.#client.query(query);
   }
 
-  /** Batches all queries of one event-loop iteration into a single write to the socket. */
+  /** Batches all queries of an event-loop iteration into a single write to the socket. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;

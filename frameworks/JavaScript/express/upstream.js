@@ -4,7 +4,7 @@ import { Pool } from 'undici';
 const CONNECTIONS = 512;
 const PATIENCE_MS = 5000;
 
-/** Returns a client. Its `sum(calls)` makes the calls concurrently and returns a promise of the sum. */
+/** Returns a client with a method `sum(calls)`, which makes the calls concurrently and returns a promise of the sum. */
 export function createUpstream(url) {
   const { origin, pathname, search } = new URL(url);
   const pool = new Pool(origin, {

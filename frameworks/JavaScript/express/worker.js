@@ -1,4 +1,4 @@
-// One worker: HTTP server, Express application, database connection and graceful shutdown.
+// A worker: HTTP server, Express application, database connection and graceful shutdown.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';

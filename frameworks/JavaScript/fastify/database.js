@@ -28,7 +28,7 @@ const UPDATE_WORLDS = {
     'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id',
 };
 
-/** The error for a lost connection or a failed query. Fastify responds with its `statusCode`. */
+/** The error for a lost connection or a failed query. Fastify responds with the error's `statusCode`. */
 export class DatabaseUnavailable extends Error {
   statusCode = 503;
 }
@@ -59,7 +59,7 @@ export class Database {
     return (await this.#query(SELECT_FORTUNES)).rows;
   }
 
-  /** Stores the `randomNumber` of all worlds in one statement. */
+  /** Stores the `randomNumber` of all worlds in a single statement. */
   async update(worlds) {
     const ids = worlds.map((world) => world.id);
     const numbers = worlds.map((world) => world.randomNumber);
@@ -81,7 +81,7 @@ export class Database {
     }
   }
 
-  /** Batches all queries of one event-loop iteration into a single write to the socket. */
+  /** Batches all queries of an event-loop iteration into a single write to the socket. */
   #gather() {
     if (this.#socket.writableCorked) return;
     const socket = this.#socket;

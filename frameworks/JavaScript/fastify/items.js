@@ -1,4 +1,4 @@
-// Reads the data set and adds totals to its items.
+// Reads the data set and adds totals to the items.
 import { readFileSync } from 'node:fs';
 
 /** Returns the items in the file $DATASET, or null if the variable is not set. */

@@ -1,7 +1,7 @@
 // A client for the upstream of /fan-out.
 import { request } from 'undici';
 
-/** The error for a failed upstream call. Fastify responds with its `statusCode`. */
+/** The error for a failed upstream call. Fastify responds with the error's `statusCode`. */
 class UpstreamFailed extends Error {
   statusCode = 502;
 }

@@ -1,4 +1,4 @@
-// One worker: Fastify application, database connection and graceful shutdown.
+// A worker: Fastify application, database connection and graceful shutdown.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import process from 'node:process';

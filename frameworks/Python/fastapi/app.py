@@ -76,7 +76,7 @@ async def unavailable(request: Request, error: Exception) -> Response:
 
 @app.get("/json")
 async def json() -> Message:
-    """Return a JSON message, which is serialized anew for each request."""
+    """Return a JSON message, which is serialized for each request."""
     return Message(message="Hello, World!")
 
 
@@ -88,7 +88,7 @@ async def plaintext() -> PlainTextResponse:
 
 @app.get("/db")
 async def db() -> World:
-    """Return one random row."""
+    """Return a random row."""
     return await database.world(draws.row())
 
 

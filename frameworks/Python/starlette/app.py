@@ -47,7 +47,7 @@ class JSON(Response):
 
 
 async def json(_request: Request) -> Response:
-    """Return a JSON message, which is serialized anew for each request."""
+    """Return a JSON message, which is serialized for each request."""
     return JSON({"message": "Hello, World!"})
 
 
@@ -57,7 +57,7 @@ async def plaintext(_request: Request) -> Response:
 
 
 async def db(_request: Request) -> Response:
-    """Return one random row."""
+    """Return a random row."""
     return JSON(await database.world(draws.row()))
 
 
@@ -106,7 +106,7 @@ async def items(request: Request) -> Response:
 
 
 async def upload(request: Request) -> Response:
-    """Discard the request body, and return its length in bytes."""
+    """Discard the request body, and return the length in bytes."""
     size = 0
     async for chunk in request.stream():
         size += len(chunk)

@@ -33,7 +33,7 @@ class World(TypedDict):
 
 
 class Database:
-    """A worker's connection pool, and its cache for /cached-queries."""
+    """A worker's connection pool, and the cache for /cached-queries."""
 
     def __init__(self) -> None:
         self._pool: asyncpg.Pool | None = None

@@ -36,6 +36,6 @@ def distinct_rows(count: int) -> list[int]:
 
 
 def number_other_than(old: int) -> int:
-    """Return a random number from 1 to 10000 that differs from ``old``, so that every update changes its row."""
+    """Return a random number from 1 to 10000 that differs from ``old``, so that every update changes the row."""
     drawn = int(random.random() * (ROWS - 1)) + 1
     return drawn if drawn < old else drawn + 1

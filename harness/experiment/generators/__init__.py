@@ -38,7 +38,7 @@ class LoadRun:
     requests: Sequence[PreparedRequest] = ()
     use_cases: Sequence[UseCase] = ()  # use cases of a scenario
     late_after: float | None = None  # latency goal in seconds; ``LoadResult.late`` counts requests that missed it
-    lag_share: float = 0.2  # ``LoadResult.sent_late`` counts requests whose lag exceeds this fraction of p99 latency
+    lag_share: float = 0.2  # ``LoadResult.sent_late`` counts requests with a lag above this fraction of p99 latency
 
     @property
     def request_bytes(self) -> int:
@@ -52,7 +52,7 @@ class LoadResult(LoadCounts):
     """A load's counts, and the resources that the generator used."""
 
     cpu_seconds: float  # CPU time of the generator
-    wait_seconds: float | None = None  # time that its threads waited for a CPU; known only for loadgen
+    wait_seconds: float | None = None  # time that generator threads waited for a CPU; known only for loadgen
     parts: "tuple[LoadResult, ...]" = ()  # results of the individual clients, if several clients generated the load
     in_time: int | None = None  # successful responses before the end of the load; known only for loadgen
     account: RequestCounts | None = None  # counts of all requests; known only for loadgen

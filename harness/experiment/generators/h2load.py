@@ -1,4 +1,4 @@
-"""Runs h2load, the witness for HTTP/2. toolset/h2load/h2load-timed adds the CPU time to its output."""
+"""Runs h2load, the witness for HTTP/2. toolset/h2load/h2load-timed adds the CPU time to the output."""
 
 import math
 import random
@@ -42,7 +42,7 @@ class H2load:
 
     @classmethod
     def of(cls, runtime: Runtime) -> Self:
-        """Return the generator with the path of the script on this machine, or its name in the image."""
+        """Return the generator with the path of the script on this machine, or the script's name in the image."""
         return cls(program=str(TOOLSET / "h2load" / SCRIPT) if runtime.name == "local" else SCRIPT)
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:

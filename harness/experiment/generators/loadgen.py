@@ -1,4 +1,4 @@
-"""Runs the project's load generator, toolset/loadgen: builds its command line and converts its output to records."""
+"""Runs the project's load generator, toolset/loadgen: builds the command line and converts the output to records."""
 
 import base64
 import json

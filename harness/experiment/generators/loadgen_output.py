@@ -113,7 +113,7 @@ class Total(_Part):
     unasked_bytes: Count
     connections_hung: Count
     connections_closed_by_peer: Count
-    peer_settings: dict[str, Count] | None = None  # setting of the HTTP/2 server -> lowest value seen
+    peer_settings: dict[str, Count] | None = None  # setting of the HTTP/2 server -> lowest observed value
     tls_sessions: dict[str, Count] = Field(default={})  # negotiated TLS parameters -> number of connections
     sampled: Count
     errors: Faults

@@ -164,7 +164,7 @@ def _leave_open(
 ) -> Assessment:
     """Return an assessment with the number of processes that would probably be enough for a decision.
 
-    The interval must no longer contain the nearest edge. Its half-width decreases with the square root of the number of
+    The interval must no longer contain the nearest edge. The half-width decreases with the square root of the number of
     processes. The estimate is conservative, because it ignores that Student's quantile decreases as well.
     """
     if measured_ratio.low is None or measured_ratio.high is None:

@@ -38,11 +38,11 @@ from harness.records.run_records import RunRecords
 
 JAVA_CONDITION = ">=21"  # Java version that the claims' programs require, because they use virtual threads
 PROGRAM_STARTS = 5  # how often to start a claim's program
-# Facts about the machine that must be equal in all runs whose results are combined.
+# Facts about the machine that must be equal in all combined runs.
 MACHINE = {"hostname", "cpu_model", "cpus_usable", "kernel", "memory_bytes"}
 # Keys of a profile that may differ between comparable runs.
 EXCLUDED_SECTIONS = {"description", "interleaved", "processes"}
-# Settings that may differ between runs whose results are combined. "profile" is compared separately.
+# Settings that may differ between combined runs. "profile" is compared separately.
 EXCLUDED_SETTINGS = ("profile", "claims", "reverse_order")
 
 CellLoads = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> test type -> loads
@@ -51,7 +51,7 @@ CellLoads = Mapping[str, Mapping[str, tuple[Load, ...]]]  # implementation -> te
 def merge_cells(cells: Iterable[ClaimSide]) -> CellLoads:
     """Group the distinct cells by implementation and test type.
 
-    The heaviest load comes first, because it also warms up the server.
+    The heaviest load is first, because it also warms up the server.
     """
     loads: defaultdict[str, defaultdict[str, list[Load]]] = defaultdict(lambda: defaultdict(list))
     order = sorted(set(cells), key=lambda cell: (-cell.connections, -(cell.queries or 0), -(cell.factor or 0)))
@@ -224,7 +224,7 @@ def _changed(before: str, now: str, folder: str) -> bool:
 def run_program(claim: Claim) -> dict[str, float]:
     """Return the figures that a claim's program prints.
 
-    Raises EnvironmentLacksError if the program cannot be started, or StartError if its output lacks a figure.
+    Raises EnvironmentLacksError if the program cannot be started, or StartError if the output lacks a figure.
     """
     env = dict(os.environ)
     if tool := toolchain.find_tool("java", JAVA_CONDITION):

@@ -82,7 +82,7 @@ def picture(statement: StatementVerdict) -> str:
 def show(
     claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict], console: Console, *, with_statements: bool
 ) -> None:
-    """Print the latest verdicts on claims. If ``with_statements`` is set, add each statement and its measured value."""
+    """Print the latest verdicts on claims. If ``with_statements`` is set, add statements with measured values."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for header in ("claim", "verdict", "claim and measurement"):
         table.add_column(header, no_wrap=header == "claim")

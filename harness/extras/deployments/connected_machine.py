@@ -32,7 +32,7 @@ VERSION = ("version", "--format", "{{.Server.Version}}")
 
 @dataclass(kw_only=True)
 class ConnectedMachine:
-    """A machine, and a connection to its Docker engine."""
+    """A machine, with a connection to the Docker engine."""
 
     name: str
     address: str  # address at which the other machines reach this machine
@@ -82,7 +82,7 @@ class ConnectedMachine:
         """Stop a long-running docker command, unless it exits within a second."""
         if self.lost is None:
             child.wait(1.0)
-        # If the engine is lost, its docker client may never exit, so do not wait long.
+        # If the engine is lost, the docker client may never exit, so do not wait long.
         child.stop(grace=0.1 if self.lost else process.STOP_SECONDS)
 
     def send(self, image: str) -> None:
@@ -101,7 +101,7 @@ class ConnectedMachine:
 
 @contextmanager
 def reached(host: Host, folder: Path, *, needs_address: bool = True) -> Iterator[ConnectedMachine]:
-    """Connect to a machine, forward its engine's socket, and yield the machine.
+    """Connect to a machine, forward the engine's socket, and yield the machine.
 
     If other machines must reach the machine (``needs_address``), a host given as a Docker context must include an
     address. Raises UsageError if the address is missing, EnvironmentLacksError with a remedy if the machine cannot be

@@ -11,7 +11,8 @@ from harness.runtime import GeneratorStart
 from harness.runtime.compose import client_environment
 from harness.runtime.generator import GeneratorProgram, run_generator
 
-# Shell script that waits for the line "go", then starts the generator. If stdin is closed first, it starts nothing.
+# Shell script that waits for the line "go", then starts the generator. If stdin is closed first, the generator is not
+# started.
 WAIT_FOR_GO = 'echo ready; read -r word && [ "$word" = go ] && echo begun && exec "$0" "$@"'
 FLAGS = {  # load generator -> flags for the number of connections and threads
     "wrk": ("-c", "-t"),
@@ -23,7 +24,7 @@ FLAGS = {  # load generator -> flags for the number of connections and threads
 
 @dataclass(frozen=True, kw_only=True)
 class ClientShare:
-    """The part of a load that one client generates, and the arguments of its load generator."""
+    """The part of a load that a client generates, and the load generator's arguments."""
 
     connections: int
     threads: int

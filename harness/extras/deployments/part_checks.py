@@ -10,7 +10,7 @@ MEMORY_TOLERANCE = 0.1  # maximum relative difference in memory size between mac
 
 
 def require_all_parts(infos: Mapping[str, RunInfo]) -> Part:
-    """Return the part record of the merged run. Raises UsageError unless the runs are all parts of one selection."""
+    """Return the part record of the merged run. Raises UsageError unless all runs are parts of the same selection."""
     first, owners = next(info.part for info in infos.values() if info.part), dict[int, str]()
     for name, info in infos.items():
         part = info.part

@@ -33,7 +33,7 @@ NAMESPACES = (
 
 
 class RemoteContainer(Container):
-    """A running container on a remote machine. Its output is appended to ``log`` until ``close``.
+    """A running container on a remote machine. The output is appended to ``log`` until ``close``.
 
     ``alive`` checks whether the output stream has ended, so it sends no request to the machine during a trial. If
     ``port`` is 0, the reader does not count connections. Raises StartError if the container exits immediately.
@@ -154,7 +154,10 @@ class RemoteContainer(Container):
         self.machine.docker("kill", "--signal", name, self.id)
 
     def stop(self) -> None:
-        """Stop the container, and append the remaining output to the log. Kill the container after ``STOP_SECONDS``."""
+        """Stop the container, and append the remaining output to the log.
+
+        Kill the container if it is still running after ``STOP_SECONDS``.
+        """
         try:
             seconds = process.STOP_SECONDS
             self.machine.docker("stop", "--time", f"{seconds:.0f}", self.id, seconds=seconds + 10)

@@ -64,7 +64,7 @@ def facts(info: Mapping[str, Any], output: Mapping[str, Any]) -> Facts:
 
 
 def measure_links(hosts: Hosts, connected: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[MachineLink, ...]:
-    """Measure the links one after the other: server to each client, and database to server."""
+    """Measure the links in sequence: server to each client, and database to server."""
     server = connected[hosts.server]
     links = [_link(server, connected[client], run_id) for client in hosts.clients if client != hosts.server]
     if isinstance(hosts.database, Host) and hosts.database != hosts.server:
@@ -90,7 +90,7 @@ def _link(listener: ConnectedMachine, sender: ConnectedMachine, run_id: str) -> 
 
 
 def ask(machine: ConnectedMachine, run_id: str, *arguments: str) -> dict[str, Any]:
-    """Run link.py on a machine and return its JSON output. Raises MachineLostError or EnvironmentLacksError."""
+    """Run link.py on a machine and return the JSON output. Raises MachineLostError or EnvironmentLacksError."""
     done = process.run(_command(machine, run_id, *arguments), seconds=SECONDS, env=compose.client_environment())
     document = _last_object(done.stdout)
     if done.status != 0 or document is None:

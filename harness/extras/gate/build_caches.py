@@ -50,7 +50,7 @@ SHARED_FOLDERS = ("target",)
 SHARED = (*SHARED_FOLDERS, *(name for name in get_args(CacheName) if name.startswith("~/")))
 SKIPPED = (".git", "node_modules", ".venv", "target")
 TOOLS = ("node", "npm", "python3", "pip", "cargo", "rustc", "go", "java", "mvn", "cc")
-# Prefixes of dependency versions that refer to a folder in the repository. Package managers may copy such a folder.
+# Prefixes of dependency versions that refer to a folder in the repository. Package managers may copy this folder.
 LOCAL_DEPENDENCY = re.compile(rb"\b(?:file|link|portal|workspace):")
 NODE_SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "overrides", "resolutions")
 NODE_FOLDERS = (".bin", ".pnpm", ".package-lock.json", ".modules.yaml", ".yarn-integrity", ".yarn-state.yml")
@@ -67,7 +67,7 @@ class BuildCaches:
     services: Mapping[str, tuple[Service, Path]]  # side -> service and folder
     roots: Mapping[str, Path]  # side -> root folder of the side's copy of the repository
     origin: Path  # the service's folder in the user's working tree
-    note: str = ""  # line of the report that says whether the caches were used
+    note: str = ""  # line of the report that states whether the caches were used
     _store: Path | None = field(default=None, init=False)  # cache to fill after base's build, if any
 
     @property
@@ -159,7 +159,7 @@ class BuildCaches:
                     _copy(source, target)
                     _clean(name, target, self.roots[BASE], folder)
                 except (TfbError, OSError, ValueError, LookupError, TypeError):
-                    remove_tree_if_possible(target)  # the side's own build installs the dependencies
+                    remove_tree_if_possible(target)  # the side's build installs the dependencies
                 else:
                     yield side, target
 
@@ -211,7 +211,7 @@ def _has_local_packages(name: str, content: bytes) -> bool:
 
 
 def _place(name: str, folder: Path, home: Path | None) -> Path:
-    """Return the path of a cached folder on the side whose service is in ``folder``."""
+    """Return the path of a cached folder on the side with the service in ``folder``."""
     return home / name[2:] if home and name.startswith("~/") else folder / name
 
 
@@ -303,7 +303,7 @@ def _clean_venv(folder: Path) -> None:
 
 
 def _clean_cargo(folder: Path, root: Path, service_folder: Path) -> None:
-    """Keep only build products of packages that come from a registry or a git repository."""
+    """Keep only build products of packages from a registry or a git repository."""
     places = (each for each in (service_folder, *service_folder.parents) if each.is_relative_to(root))
     lock = next((each / "Cargo.lock" for each in places if (each / "Cargo.lock").is_file()), None)
     if lock is None:
@@ -331,7 +331,7 @@ def _clean_cargo(folder: Path, root: Path, service_folder: Path) -> None:
 
 
 def _clean_maven(folder: Path) -> None:
-    """Remove artefacts that ``mvn install`` added. Keep artefacts that came from a remote repository."""
+    """Remove artefacts that ``mvn install`` added. Keep artefacts from a remote repository."""
     for place, _, names in os.walk(folder):
         origin = Path(place, "_remote.repositories")
         lines = origin.read_text(encoding="utf-8").splitlines() if origin.is_file() else []
@@ -344,7 +344,7 @@ def _clean_maven(folder: Path) -> None:
 
 
 def _clean_pip(folder: Path) -> None:
-    """Remove wheels that were built from a folder. Keep wheels whose recorded origin is a remote URL."""
+    """Remove wheels that were built from a folder. Keep wheels with a remote URL as the recorded origin."""
     for wheel in folder.glob("wheels/**/*.whl"):
         origin = wheel.parent / "origin.json"
         if not origin.is_file() or '"file://' in origin.read_text(encoding="utf-8"):

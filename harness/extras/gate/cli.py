@@ -98,7 +98,7 @@ PROFILE = "gate"
 WORKING_TREE = "the working tree"
 KEEP_LOGS = "use --results DIR to keep the logs and measurements"
 EXIT_CODES = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
-# Seconds that it takes to measure one process of each side with up to three requests. Key: whether the services use a
+# Seconds that it takes to measure a process of each side with up to three requests. Key: whether the services use a
 # just-in-time compiler.
 PROCESS_SECONDS = {False: 60.0, True: 100.0}
 MIN_PROCESSES, DEFAULT_PROCESSES = 2, 5
@@ -170,7 +170,7 @@ def run_session(comparison: AskedComparison, settings: Settings, flags: RunFlags
     with ExitStack() as stack:
         scratch = stack.enter_context(ownership.make_scratch_folder("gate"))
         accounts.share_folder(scratch, list_content=False)  # for the accounts of builds and servers
-        if os.geteuid() != 0:  # keep tfb's own temporary files where the sides cannot write
+        if os.geteuid() != 0:  # keep tfb's temporary files where the sides cannot write
             stack.enter_context(ownership.scratch_within(scratch))
         session = prepare(comparison.folder, comparison.base, comparison.head, scratch, settings.seed)
         privileges = (

@@ -1,4 +1,4 @@
-"""Explains why a side (base, its copy or head) failed.
+"""Explains why a side (base, control copy or head) failed.
 
 Sides collide if they need the same port, file or lock. To detect a collision, tfb restarts a failed side
 without the other sides.
@@ -185,7 +185,7 @@ def _lines_in_use(log: Path) -> list[str]:
 
 
 def _ports_alone(runtime: Runtime, side: Implementation, log: Path) -> set[int] | None:
-    """Start and verify a side alone. Return its listening ports except for PORT, or None if the side fails."""
+    """Start and verify a side alone. Return the listening ports except for PORT, or None if the side fails."""
     try:
         with ExitStack() as stack:
             address: DatabaseAddress = NO_DATABASE

@@ -28,7 +28,7 @@ def confined(path: Path, root: Path) -> bool:
 def require_confined(file: Path, root: Path) -> None:
     """Raise UsageError if a compose file, or a file that it includes or extends, reads a file outside ``root``.
 
-    The check covers keys at any depth, because includes and merges can move a key to another level.
+    The check covers keys at any depth, because includes and merges can move a key to a different level.
     """
     pending, visited = [file], set[Path]()
     while pending:
@@ -54,7 +54,7 @@ def _require_path(file: Path, key: str, leaf: str, root: Path) -> None:
             f"{location}: the path contains a variable, so tfb cannot check it. Replace the variable with its value"
         )
     if any(word in leaf for word in REMOTE):
-        raise UsageError(f"{location}: the file is remote. Copy it to the repository")
+        raise UsageError(f"{location}: the file is remote. Copy it into the repository")
     if (named := file.parent / leaf).exists() and not (named.is_file() or named.is_dir()):
         raise UsageError(f"{location} is not a regular file. Replace it with a regular file")
     if not confined(file.parent / leaf, root):

@@ -1,7 +1,8 @@
 """Rewrites a side's compose project to isolate the side from this machine and from the other sides.
 
-The sides of a comparison are base, its copy and head. The input is the output of ``docker compose config``, in which
-all includes, merges and variables are resolved. tfb copies, drops or rewrites known keys, and rejects all other keys.
+The sides of a comparison are base, the control copy and head. The input is the output of ``docker compose config``, in
+which all includes, merges and variables are resolved. tfb copies, drops or rewrites known keys, and rejects all other
+keys.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -357,7 +358,7 @@ class _Separator:
 
 
 def set_only(variables: object) -> dict[str, Any]:
-    """Return the variables that have a value. Docker Compose would take the others from the caller's environment."""
+    """Return the variables that have a value. Docker Compose would take the rest from the caller's environment."""
     pairs = variables.items() if isinstance(variables, Mapping) else ()
     return {name: value for name, value in pairs if value is not None}
 

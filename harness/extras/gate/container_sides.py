@@ -1,4 +1,4 @@
-"""Builds and starts the sides of a comparison (base, its copy and head) in containers, with Docker Compose."""
+"""Builds and starts the sides of a comparison (base, control copy and head) in containers, with Docker Compose."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class SharedSettings:
     """Settings that apply to all sides of a comparison."""
 
     project: Project
-    scratch: Path  # folder that only this user can read, because its files may contain secrets
+    scratch: Path  # folder that only this user can read, because the files may contain secrets
     limits: Limits
     cpus: Sequence[int] | None  # CPUs of the server
     allowed: AllowedPrivileges
@@ -195,7 +195,7 @@ def _of_compose(side: str, service: Service, folder: Path, top: Path, session: S
     options = ["--env-file", str(variables)]
     if (usual := file.parent / ".env").is_file():
         if not confined(usual, top):
-            raise UsageError(f"{usual}: the file is outside {top}. Copy it to the repository")
+            raise UsageError(f"{usual}: the file is outside {top}. Copy it into the repository")
         options = ["--env-file", str(usual), *options]
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", str(service.service)):
         raise UsageError(f"{side}: service.service: {service.service!r} is not a service name")

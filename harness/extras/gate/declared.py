@@ -187,9 +187,9 @@ def _excused(verdict: RequestVerdict, records: RunRecords) -> RequestVerdict:
 
 
 def _lacking_in_base(records: RunRecords, declared: DeclaredRequests) -> set[str]:
-    """Return the requests that base and its copy reject as unknown, but that head handles correctly.
+    """Return the requests that base and the control copy reject as unknown, but that head handles correctly.
 
-    Such requests exist only if base's declarations come from head or the working tree.
+    These requests exist only if base's declarations come from head or the working tree.
     """
     names = [request.name for request in declared.base.request] if declared.borrowed else []
     return {

@@ -1,4 +1,4 @@
-"""Isolates the sides (base, its copy and head) from each other if tfb does not run as root.
+"""Isolates the sides (base, control copy and head) from each other if tfb does not run as root.
 
 Each side runs in an enclosure: a user namespace with a read-only view of the machine. No side can change files that
 belong to a different side, to tfb or to the user. A side can read the user's home, but its writes go to a private
@@ -19,7 +19,7 @@ from harness.paths import REPOSITORY, state_folder
 
 SHARED = ("/dev", "/dev/pts", "/proc")
 TEMPORARY = ("/tmp", "/var/tmp", "/run/lock")  # noqa: S108 - not used here
-# Sockets of container engines, through which a side could start programs outside its enclosure.
+# Sockets of container engines, through which a side could start programs outside the enclosure.
 SOCKETS = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock")
 PROBE_FILE = ".tfb-probe"
 PROBE = f'echo x > "$1/{PROBE_FILE}" && ! echo x > "$2/{PROBE_FILE}"'
@@ -110,7 +110,7 @@ def environment(account: Account) -> dict[str, str]:
 def _account(root: Path, layer: Path, read_only: Sequence[Path], private: bool) -> Account:
     """Return this user's account with an enclosure for the side in ``root``.
 
-    If ``private`` is set, the enclosure has its own temporary folders.
+    If ``private`` is set, the enclosure has private temporary folders.
     """
     for name in ("changes", "work", "empty", "tmp", "temporary"):
         (layer / name).mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Detects whether head's build, or a program during the measurements, tampers with base.
 
-tfb compares file fingerprints from before and after each phase. They cover the files of base and its copy, and programs
-outside the sides' folders that all sides use.
+tfb compares file fingerprints from before and after each phase. They cover the files of base and the control copy, and
+programs outside the sides' folders that all sides use.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FolderWatch:
-    """A watch for new files whose names are in ``READ_ABOVE``. It also reports files that existed only briefly."""
+    """A watch for new files with names in ``READ_ABOVE``. It also reports files that existed only briefly."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
@@ -164,7 +164,7 @@ def _is_changed(path: str, fingerprint: Fingerprint, status: os.stat_result, *, 
         return True
     size = fingerprint.metadata[3]
     if size != status.st_size and stat.S_ISREG(status.st_mode):
-        return True  # the file may be very large, so do not read its content
+        return True  # the file may be very large, so do not read the content
     return fingerprint.content != _content(path, status)
 
 
@@ -187,13 +187,13 @@ def _is_code(path: str, status: os.stat_result) -> bool:
 
 
 def shared_programs() -> dict[str, tuple[int, ...]]:
-    """Return the metadata of programs and libraries that this account can replace, except for the sides' own files."""
+    """Return the metadata of programs and libraries that this account can replace, except for the sides' files."""
     programs: dict[str, tuple[int, ...]] = {}
     for folder in _writable_program_folders():
         programs[folder] = ()
         with suppress(OSError), os.scandir(folder) as entries:
             programs |= {entry.path: _metadata(entry.stat()) for entry in entries if entry.is_file()}
-    # Include tfb's own modules, because tfb imports some of them later.
+    # Include tfb's modules, because tfb imports some of them later.
     own = (REPOSITORY / "harness", Path(sysconfig.get_path("purelib")))
     for library in (*own, *(Path.home() / name for name in LIBRARIES)):
         for path, about in _files(library):

@@ -15,13 +15,13 @@ from harness.records.verification_record import Outcome
 from harness.verify.wire import TIMEOUT_SECONDS
 
 GATE_RATE_SHARE = 0.5  # the regression gate's rate, as a share of the slowest version's throughput
-# If a service is slow, the regression gate lengthens its trials to reach MIN_GATE_REQUESTS, up to SLOW_TRIAL_SECONDS.
+# If a service is slow, the regression gate lengthens the trials to reach MIN_GATE_REQUESTS, up to SLOW_TRIAL_SECONDS.
 # A trial that would still have fewer than MIN_CLOSED_REQUESTS requests may last up to MAX_GATE_SECONDS.
 MIN_GATE_REQUESTS, SLOW_TRIAL_SECONDS, MAX_GATE_SECONDS = 50, 6.0, 10.0
 MIN_CLOSED_REQUESTS = 5  # a closed loop with fewer responses is repeated for MAX_GATE_SECONDS
 # If responses time out, divide the number of connections by CONNECTION_DIVISOR, and repeat the closed loop. If the
 # measured throughput still implies response times above RESPONSE_TIME_SHARE of the timeout, use fewer connections. The
-# share is below 1 because another side may be slower.
+# share is below 1 because a different side may be slower.
 CONNECTION_DIVISOR, RESPONSE_TIME_SHARE = 4, 0.25
 MAX_ABANDONED_SECONDS = 30.0  # maximum wait for a server to finish requests that have timed out
 
@@ -75,7 +75,7 @@ def _common_rates(group: ActiveGroup, loads: _CommonLoads) -> Design:
             seconds = max(group.plan.profile.rates.seconds, slow_seconds)
             trials: list[Trial] = []
             for cell in table:
-                # A slow service's first closed loops use up the time, so its first round ignores the deadline.
+                # A slow service's first closed loops use up the time, so the first round ignores the deadline.
                 is_first = group.number == 0 and number == 1 and kind in loads.connections
                 target = at_rate(loads.apply(cell), rates[kind])
                 trial = yield from group.measure(target, seconds, number, ignore_deadline=is_first)

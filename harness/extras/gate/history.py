@@ -1,6 +1,6 @@
 """The command ``./tfb history FILE``, which draws the verdicts that ``./tfb compare --history FILE`` saved.
 
-Each line of the file contains the result of one comparison.
+Each line of the file contains the result of a comparison.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The command ``./tfb init``, which writes a tfb.toml for a service, based on the files in its folder."""
+"""The command ``./tfb init``, which writes a tfb.toml for a service, based on the files in the service's folder."""
 
 import json
 import os

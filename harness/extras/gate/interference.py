@@ -1,6 +1,6 @@
-"""Detects whether a side uses CPU time while another side is under load.
+"""Detects whether a side uses CPU time while a different side is under load.
 
-tfb does not count this CPU time, so a side could hide part of its cost.
+tfb does not count this CPU time, so a side could hide part of the cost.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""Isolates the sides (base, its copy and head), so that head cannot tamper with base.
+"""Isolates the sides (base, control copy and head), so that head cannot tamper with base.
 
-If tfb runs as root, each side has its own account, which owns the side's folder and home. Otherwise, each side gets an
-enclosure (see ``enclosures``), if the machine permits it. tfb always detects changes to base's files. If it cannot
+If tfb runs as root, each side has a separate account, which owns the side's folder and home. Otherwise, each side gets
+an enclosure (see ``enclosures``), if the machine permits it. tfb always detects changes to base's files. If it cannot
 isolate the sides, it also detects changes to the programs that base uses.
 """
 
@@ -36,7 +36,7 @@ from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Server
 
 # A side's home contains links to the entries of the user's home, except for the caches in WRITTEN. A folder in SHOWN is
-# not linked itself. Its listed entries are linked instead (None: all entries).
+# not linked itself. The listed entries are linked instead (None: all entries).
 WRITTEN = (".cache", ".npm", ".ivy2", ".sbt", ".gem", ".bundle", ".yarn", ".pnpm-store", ".composer", "go", ".dotnet")
 SHOWN = {
     ".cargo": ("bin", "env", "config", "config.toml", "credentials", "credentials.toml"),
@@ -223,14 +223,14 @@ class IsolatedRuntime(ServiceRuntime):
         return (folder.own, folder.name) if folder else super().socket_place(implementation)
 
     def build_as(self, implementation: Implementation) -> tuple[Account | None, dict[str, str]]:
-        """Return a side's account, and the environment variables for its build."""
+        """Return a side's account, and the environment variables for the build."""
         service, _ = self.services[implementation.name]
         own = self.isolation.environment(implementation.name)
         return self.isolation.account(implementation.name), own | service.env | service.build_env
 
     @contextmanager
     def serve_as(self, implementation: Implementation) -> Iterator[tuple[Account | None, dict[str, str]]]:
-        """Yield a side's account, and the environment variables for its server."""
+        """Yield a side's account, and the environment variables for the server."""
         self.isolation.look()
         yield self.isolation.account(implementation.name), self.isolation.environment(implementation.name)
 

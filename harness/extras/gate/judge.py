@@ -58,12 +58,12 @@ ALL = "all"  # name of the weighted total over all requests
 # Change that 80 % of sessions detect, divided by the interval's half-width: (1.96 + 0.84) / 1.96 (Cohen 1988).
 POWER_FACTOR = 1.43
 ANY_LOAD = ClosedLoop(connections=1)  # placeholder load for metrics that describe a process, not a trial
-MAX_RATIO_ERROR = 2.0  # an interval is useless if its upper end exceeds the estimate by more than this factor
+MAX_RATIO_ERROR = 2.0  # an interval is useless if the upper end exceeds the estimate by more than this factor
 MAX_MINUTES = 240.0  # maximum session length that tfb recommends
 # Probability that a session calls any request slower or faster although base and head are equal. It is below 5 %,
 # because noise may not be normally distributed.
 SESSION_ERROR = 0.04
-NOISE_ERROR = 0.01  # probability that a session finds a difference between base and its (equal) control copy
+NOISE_ERROR = 0.01  # probability that a session finds a difference between base and the (equal) control copy
 # Ratio of response times above which head is slower. It is higher than the threshold for CPU time, because response
 # times depend more on the machine.
 LATER_FACTOR = 1.25
@@ -235,7 +235,7 @@ def _decide(
 ) -> RequestVerdict:
     """Complete a preliminary verdict.
 
-    ``ratios`` are the ratios of head to base and of base to its control copy, or None if they are unknown. ``too_few``
+    ``ratios`` are the ratios of head to base and of base to the control copy, or None if they are unknown. ``too_few``
     is the reason to report if the interval is missing or too wide.
     """
     if ratios is None:

@@ -42,13 +42,13 @@ class PairedCosts:
 
     @property
     def head_over_base(self) -> FloatArray:
-        """Return the log ratio of head to the mean of base and its control copy for each process."""
+        """Return the log ratio of head to the mean of base and the control copy for each process."""
         base, head, copy = self.logs
         return np.asarray(head - (base + copy) / 2)
 
     @property
     def base_over_copy(self) -> FloatArray:
-        """Return the log ratio of base to its control copy for each process. The true mean is zero."""
+        """Return the log ratio of base to the control copy for each process. The true mean is zero."""
         return np.asarray(self.logs[0] - self.logs[2])
 
     def mean(self, values: FloatArray) -> float:
@@ -56,10 +56,11 @@ class PairedCosts:
         return float((self.rounds * values).sum() / self.rounds.sum())
 
     def sum_of_squares(self, residuals: FloatArray) -> float:
-        """Return the weighted sum of squares, scaled for the variance of the weighted mean.
+        """Return the weighted sum of squares, scaled to estimate the variance of the weighted mean.
 
-        The mean of n values with variance v and weights w (mean 1) has the variance v (sum of w²) / n². The expected
-        sum of squares about that mean is v (n - (sum of w²) / n). Unequal weights therefore increase the result.
+        Divided by n (n - 1), the result estimates this variance. The mean of n values with variance v and weights w
+        (mean 1) has the variance v (sum of w²) / n². The expected sum of squares about that mean is v (n - (sum of w²)
+        / n). Unequal weights therefore increase the result.
         """
         weights, count = self.rounds / self.rounds.mean(), len(self.rounds)
         mean_square_weight = float((weights**2).mean())
@@ -99,7 +100,7 @@ def _residual_variance(processes: Sequence[FloatArray]) -> float:
 def _without_cold_rounds(logs: FloatArray) -> FloatArray:
     """Remove early rounds that cost more than ``MAX_WARM_UP_RATIO`` times the median of the later rounds.
 
-    A just-in-time compiler was still active in such rounds. The rule uses means over all sides, so it favours no side.
+    A just-in-time compiler was still active in these rounds. The rule uses means over all sides, so it favours no side.
     ``logs`` is an array of rounds x sides.
     """
     cost, half = logs.mean(axis=1), len(logs) // 2
@@ -122,7 +123,7 @@ def weighted_total(tables: Mapping[str, PairedCosts], weights: Mapping[str, floa
 def estimate_ratios(
     tables: Mapping[str, PairedCosts], confidence: float, noise_confidence: float, *, added_variance: float
 ) -> Mapping[str, tuple[Ratio, Ratio]]:
-    """Return two ratios with intervals for each request: head to base, and base to its control copy.
+    """Return two ratios with intervals for each request: head to base, and base to the control copy.
 
     Estimate the variance from the variation of both log ratios between processes. The true ratio of base to the
     copy is 1, so a measured deviation from 1 also counts as variation. If a side's log cost has the variance v, the

@@ -1,4 +1,4 @@
-"""Runs the sides of a comparison (base, its copy and head).
+"""Runs the sides of a comparison (base, control copy and head).
 
 A side is a command, an image, a compose service, or a service that is already running.
 """
@@ -72,7 +72,7 @@ class ServiceRuntime(LocalRuntime):
     """A local runtime that can also run sides in containers."""
 
     services: Services
-    contained_sides: Mapping[str, ContainedSide]  # side -> its containers
+    contained_sides: Mapping[str, ContainedSide]  # side -> containers
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
         """Build a side with its command, Dockerfile or compose file."""

@@ -37,7 +37,7 @@ LENGTH_TOLERANCE = 0.1
 # A process's memory growth counts as a leak above this many bytes and above this share of the initial memory.
 LEAK_BYTES, LEAK_SHARE = 32e6, 0.5
 LEAK_FACTOR = 3.0  # minimum ratio of head's memory growth to base's memory growth
-# Share of trials that may be invalid by chance, and maximum ratio of head's invalid trials to another side's.
+# Share of trials that may be invalid by chance, and maximum ratio of head's invalid trials to a different side's.
 EXPECTED_LOSS_SHARE, LOSS_FACTOR = 0.1, 2
 
 
@@ -47,7 +47,7 @@ def trials_at_rate(records: RunRecords, request: str) -> list[Trial]:
 
 
 def measured_trials(records: RunRecords, request: str) -> list[Trial]:
-    """Return a request's trials, including invalid ones. Omit trials that only searched for a suitable load."""
+    """Return a request's valid and invalid trials. Omit trials that only searched for a suitable load."""
     trials = [trial for trial in records.trials if trial.test_type == request and trial.purpose == "measure"]
     closed = [trial for trial in trials if trial.load.kind == "closed"]
     connections = min((trial.load.connections for trial in closed), default=0)
@@ -89,7 +89,7 @@ def side_medians(trials: Sequence[Trial], metric: str) -> tuple[float, float, fl
 def time_per_response(records: RunRecords, request: str, error: float) -> Ratio | None:
     """Return the ratio of head's to base's time per response in a closed loop, or None if it is unknown.
 
-    The ratio to the control copy is returned instead if its interval is lower. ``error`` is 1 minus the confidence
+    The ratio to the control copy is returned instead if that interval is lower. ``error`` is 1 minus the confidence
     level.
     """
     closed = [t for t in measured_trials(records, request) if t.load.kind == "closed" and t.rankable]
@@ -122,7 +122,7 @@ def describe_violation(verdict: VerificationRecord) -> str:
 
 
 def too_late_sides(records: RunRecords, request: str) -> set[str]:
-    """Return the sides whose responses are late even if tfb sends one request at a time."""
+    """Return the sides that respond late even if tfb sends one request at a time."""
     late_sides = {
         verdict.implementation
         for verdict in records.verdicts
@@ -180,7 +180,7 @@ def excess_losses(trials: Sequence[Trial]) -> list[str]:
 
 
 def describe_end(records: RunRecords) -> str:
-    """Describe how head exited or restarted under load. Return an empty string if head kept running."""
+    """Describe how head exited or restarted under load. Return an empty string if head continued to run."""
     if any(t.implementation == HEAD and t.restarted for t in records.trials):
         return f"head: restarted: {ADVICE['restarted']}"
     measured = {t.process for t in records.trials if t.implementation == HEAD}
@@ -213,7 +213,7 @@ def _memory_growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | 
 
 
 def length_notes(records: RunRecords) -> Iterator[str]:
-    """Yield a note for each request whose response lengths differ between head and base."""
+    """Yield a note for each request if the lengths of head's and base's responses differ."""
     for request in records.info.loads:
         trials = [t for t in trials_at_rate(records, request) if t.requests]
         lengths = [[t.bytes / t.requests for t in trials if t.implementation == side] for side in SIDES]

@@ -50,7 +50,7 @@ def add_git_folder(source: Repository, commit: str, side: Path) -> str:
 
 
 def _create(source: Repository, commit: str, folder: Path) -> None:
-    """Create an empty repository whose HEAD is the commit."""
+    """Create an empty repository with the commit as HEAD."""
     for name in ("objects/pack", "refs/heads", "refs/tags", "info"):
         (folder / name).mkdir(parents=True)
     (folder / "HEAD").write_text(f"{commit}\n", encoding="ascii")
@@ -70,7 +70,7 @@ def _objects(source: Repository, commit: str) -> str:
     return listed.text
 
 
-VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # tfb's own files in ``git status``
+VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # tfb's files in ``git status``
 FOLDER = "dir:"
 # Prefix of a target -> corresponding key of [service].
 TARGET_PREFIXES = {"cmd:": "start", "image:": "image", "http:": "url", "https:": "url"}
@@ -80,12 +80,12 @@ NAMES_SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """A version to measure: its copied files, the service's folder in the copy, and its parsed tfb.toml."""
+    """A version to measure: the copied files, the service's folder in the copy, and the parsed tfb.toml."""
 
     root: Path
     folder: Path
     file: service.ServiceFile
-    borrowed: bool = False  # whether the tfb.toml comes from another version or from the working tree
+    borrowed: bool = False  # whether the tfb.toml is from a different version or from the working tree
 
 
 def copy_side(
@@ -322,7 +322,7 @@ def _bring(repository: Path, side: Side) -> None:
 
 
 def _files_below(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files and links in a folder, without git's own files."""
+    """Yield the files and links in a folder, except for git's files."""
     for place, folders, files in os.walk(folder):
         folders[:] = [each for each in folders if each.lower() != ".git"]
         links = [each for each in folders if Path(place, each).is_symlink()]

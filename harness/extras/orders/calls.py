@@ -166,7 +166,7 @@ def refused(calls: Calls, order: int, item: int, absent_item: int) -> Iterator[C
 
 
 def _invalid_bodies(valid: Mapping[str, object], member: str, values: Sequence[object]) -> InvalidBodies:
-    """Yield one copy of ``valid`` for each invalid value of ``member``, and one copy without ``member``."""
+    """Yield a copy of ``valid`` for each invalid value of ``member``, and a copy without ``member``."""
     for value in values:
         yield f"{member}: {excerpt(json.dumps(value), 60)}", {**valid, member: value}
     yield f"{member} missing", {key: value for key, value in valid.items() if key != member}
@@ -178,5 +178,5 @@ def _invalid_orders() -> InvalidBodies:
         yield from _invalid_bodies(valid, member, values)
     for member, values in (("itemId", INVALID_IDS), ("quantity", INVALID_QUANTITIES)):
         for case, item in _invalid_bodies(LINE, member, values):
-            # The valid item comes first, so a server that inserts items one by one must roll back.
+            # The valid item is first, so a server that inserts items in sequence must roll back.
             yield case, {**valid, "items": [{"itemId": 4, "quantity": 1}, item]}

@@ -67,7 +67,10 @@ def _observed_effects(evidence: OrderEvidence) -> Iterator[ObservedCall]:
 
 @order_check("order.5", lambda evidence: any(_observed_effects(evidence)))
 def tables_as_answered(evidence: OrderEvidence) -> Iterator[Finding]:
-    """Require that a successful write changes the tables as its response says, and a rejected call changes nothing."""
+    """Require that a successful write changes the tables as stated in the response.
+
+    A rejected call must not change the tables.
+    """
     for observed in _observed_effects(evidence):
         yield from observed.differences(observed.settled)
 

@@ -11,7 +11,7 @@ from harness.runtime import DatabaseAddress
 from harness.runtime.database import connect
 from harness.verify.checks.statement_counts import StatementSnapshot, find_counting_obstacle, take_snapshot
 
-# Second keys of tfb's advisory locks: one for each table, so that tfb can block commits to the tables separately.
+# Second keys of tfb's advisory locks. Each table has a key, so that tfb can block commits to the tables separately.
 ORDERS, ITEMS = 1, 2
 KEY = 0x746662  # first key of tfb's advisory locks; the value is arbitrary
 SETTLE_SECONDS, LOOK_SECONDS = 15.0, 0.1  # maximum wait until the server is idle, and polling interval
@@ -53,7 +53,7 @@ class OrderTables:
         (self.above,) = self._connection.execute(query).fetchone() or (0,)
 
     def orders(self) -> OrdersById:
-        """Return the orders with their items, read in one consistent snapshot."""
+        """Return the orders with their items, read in a single consistent snapshot."""
         orders: dict[int, Order] = {}
         lines: dict[int, dict[int, OrderItem]] = {}
         for number, customer, card, total, item, quantity, price in self._connection.execute(
@@ -161,7 +161,7 @@ class OrderTables:
 def order_tables(database: DatabaseAddress) -> Iterator[OrderTables]:
     """Connect to the order tables, as administrator if possible.
 
-    The server's role may have its own session settings, which could affect tfb's queries.
+    The server's role may have session settings that could affect tfb's queries.
     """
     with connect(database, admin=database.admin_user is not None) as connection:
         yield OrderTables(connection, database)

@@ -28,7 +28,7 @@ class OrderItem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """A row of ``orders``, and the rows of its items by item id."""
+    """An order: a row of ``orders``, and the rows of the ordered items by item id."""
 
     customer: int
     card: str
@@ -52,7 +52,7 @@ Prices = Mapping[int, Decimal]  # item id -> price in the table ``item``
 
 @dataclass(frozen=True, kw_only=True)
 class Call(QueryVariant):
-    """A request with its operation, ids and expected status. ``name`` describes the case, such as a bad value."""
+    """A request with the operation, ids and expected status. ``name`` describes the case, such as a bad value."""
 
     name: str = ""
     operation: str
@@ -145,9 +145,9 @@ class Crowd:
     prices: Prices = field(default_factory=dict)
     after: OrdersById = field(default_factory=dict)  # tables when the server is idle again
     early_calls: tuple[ObservedCall, ...] = ()  # calls that succeeded before any transaction could commit
-    # Snapshots of the tables: one each time that tfb has unblocked commits to a table (``ORDERS``, ``ITEMS``).
+    # Snapshots of the tables, taken each time that tfb has unblocked commits to a table (``ORDERS``, ``ITEMS``).
     visible_states: tuple[OrdersById, ...] = ()
-    deadlock: str | None = None  # error message if an open transaction kept the tables locked
+    deadlock: str | None = None  # error message if an open transaction blocked the tables
 
 
 @dataclass(kw_only=True)

@@ -86,14 +86,14 @@ class _Gathering:
             self._send_overlapping()
         self._load_orders()
 
-    # ---- Calls sent one after another --------------------------------------------------------------------------------
+    # ---- Sequential calls --------------------------------------------------------------------------------------------
 
     def _send(
         self, call: Call, connection: ReconnectingConnection | None = None, *, changed: bool = False
     ) -> ObservedCall:
         """Send a call and record the tables before and after the call."""
         tables, must_fail = self._tables, call.status >= 400
-        # Calls that must be rejected are sent one after another, so the previous call's tables are still current.
+        # Calls that must be rejected are sent sequentially, so the previous call's tables are still current.
         before = self._evidence.observed_calls[-1].settled if must_fail else tables.orders()
         prices = {} if must_fail or call.reads else tables.prices()
         exchange = (connection or self._connection).send(call)
@@ -165,7 +165,7 @@ class _Gathering:
     # ---- Calls before and after direct changes to the database -------------------------------------------------------
 
     def _change_prices(self) -> None:
-        """Order an item before and after a price change. Each order must keep the price from its creation."""
+        """Order an item before and after a price change. Each order must keep the price at which it was created."""
         item, other_item = self._random.sample(range(1, 1001), 2)
         for _ in range(2):
             self._send_create(self._calls.create([(item, 1)], card=self._card()))
@@ -203,7 +203,7 @@ class _Gathering:
     # ---- Calls sent concurrently -------------------------------------------------------------------------------------
 
     def _send_concurrently(self) -> None:
-        """Change the items of one order and create new orders, on all connections at the same time."""
+        """Change the items of a single order and create new orders, on all connections at the same time."""
         order = self._create(1)
         turns = 5 if self._task.thorough else 2
         unused_items = iter(self._unused_items(2 * turns * CONCURRENT_CONNECTIONS))
@@ -234,7 +234,7 @@ class _Gathering:
         self._evidence.crowds.append(replace(crowd, prices=self._tables.prices(), after=self._tables.orders()))
 
     def _send_held_writes(self, parts: Sequence[int]) -> None:
-        """Send one call of each write operation while commits are blocked."""
+        """Send a call of each write operation while commits are blocked."""
         changed, deleted, extended, shortened = (self._create(2) for _ in range(4))
         calls = [
             self._calls.create(self._lines(2), card=self._card()),
@@ -249,7 +249,7 @@ class _Gathering:
     def _send_overlapping(self) -> None:
         """Start several changes to the items of an order before any of them can commit.
 
-        In a second order, add an item while another call changes the card.
+        In a second order, add an item while a concurrent call changes the card.
         """
         order, other_order = self._create(4), self._create(2)
         items = self._unused_items(5)
@@ -297,7 +297,7 @@ class _Gathering:
         )
 
     def _send_alone(self, call: Call) -> ObservedCall:
-        """Send a call on its own connection, with a timeout that allows for blocked commits."""
+        """Send a call on a new connection, with a timeout that allows for blocked commits."""
         with ReconnectingConnection(
             self._task.variant_client(self._task.timeout + 2 * HELD_SECONDS + 2 * LET_SECONDS)
         ) as connection:
@@ -307,7 +307,7 @@ class _Gathering:
         """Create many orders with a single call, then list the newest orders."""
         self._send(self._calls.call("load orders", body={"orders": 3}))
         if self._task.thorough:
-            # Use a longer timeout, because an ORM may insert the rows one by one, and its code is not warmed up yet.
+            # Use a longer timeout, because an ORM may insert the rows individually, and the code is not warmed up.
             with ReconnectingConnection(self._task.variant_client(4 * self._task.timeout)) as connection:
                 # 1,000 is the API's maximum.
                 self._send(self._calls.call("load orders", body={"orders": 1_000}), connection)

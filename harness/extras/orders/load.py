@@ -46,7 +46,7 @@ INSERT_ORDER = re.compile(r'insert\s+into\s+(?:\w+\.)?"?orders"?(?!\w)', re.IGNO
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedStep:
-    """One of an arrival's requests, with its response."""
+    """A request of an arrival, with the response."""
 
     call: Call
     status: int | None  # status of the response; None if there was no response
@@ -66,7 +66,7 @@ class ObservedStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arrival:
-    """One execution of a use case by the load generator."""
+    """An execution of a use case by the load generator."""
 
     use_case: str
     order: int | None  # order id in the responses
@@ -221,7 +221,7 @@ load_check = partial(judging, OrderLoad, LOAD)
 def load_as_answered(load: OrderLoad) -> Iterator[Finding]:
     """Require that each stored order belongs to an arrival and matches the responses."""
     created_orders = set[int]()
-    # A request without a response may have created an order. tfb finds such an order by customer, card and items.
+    # A request without a response may have created an order. tfb finds this order by customer, card and items.
     unanswered = Counter[str]()
     for arrival in load.arrivals:
         number, creation = arrival.order, next(iter(arrival.steps), None)
@@ -271,7 +271,7 @@ def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
 
 @load_check("order.13", lambda load: load.counts is not None)
 def load_statements(load: OrderLoad) -> Iterator[Finding]:
-    """Require that requests read orders and prices from the database, and that each order has its own INSERT."""
+    """Require that requests read orders and prices from the database, and that each order causes a separate INSERT."""
     successful = Counter(step.call.operation for arrival in load.arrivals for step in arrival.steps if step.good)
     counts = load.counts or ()
     for operation, expected, statements in (
@@ -285,7 +285,7 @@ def load_statements(load: OrderLoad) -> Iterator[Finding]:
     ):
         calls = sum(min(s.calls, s.rows) for s in statements) + load.open_statements
         if calls < expected:
-            message = f"{expected - calls} of {expected} successful requests sent no SQL statement for {operation}"
+            message = f"{expected - calls} of {expected} successful requests triggered no SQL statement for {operation}"
             yield Finding(message, expected=f"at least {expected}, one per request", actual=f"{calls}")
 
 

@@ -1,7 +1,7 @@
 """The test type ``order``, which measures a REST service for orders.
 
 The load consists of use cases, such as creating and reading an order. Each start of a use case is an arrival. The
-arrival rates and the number of requests come from the talk "Investigating the performance of reactive libraries in a
+arrival rates and the number of requests are those of the talk "Investigating the performance of reactive libraries in a
 Quarkus microservice".
 """
 

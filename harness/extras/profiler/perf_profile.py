@@ -188,7 +188,7 @@ def _name(pid: int) -> str:
 def parse_perf(text: str) -> Stacks:
     """Parse the output of ``perf script``.
 
-    Each sample consists of a header line, the frames of its stack (innermost first) and an empty line.
+    Each sample consists of a header line, the stack frames (innermost first) and an empty line.
     """
     stacks: Counter[tuple[str, ...]] = Counter()
     name = ""

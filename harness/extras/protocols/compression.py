@@ -32,7 +32,7 @@ def observe_compression(task: VerificationTask, client: Client, evidence: ItemsE
     multipliers = dice.sample(range(1, MAX_MULTIPLIER + 1), PAIRS + 1)
     cases = [item_variant(item_request(server, kind, COUNT, m, HEADERS)) for m in multipliers]
     with ReconnectingConnection(client) as connection:
-        for case in [cases[0]] * 5:  # a server that caches responses now caches this one
+        for case in [cases[0]] * 5:  # a server that caches responses now caches this response
             connection.send(case)
         for case in cases[1:]:
             # Randomise the order within each pair, so that it does not bias the comparison.
@@ -68,7 +68,7 @@ def coding_used(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("compressed.2", COMPRESSED)
 def vary_given(exchange: Exchange) -> Iterator[Finding]:
-    """Require that ``Vary`` lists Accept-Encoding in compressed responses, so that caches keep both variants apart."""
+    """Require that ``Vary`` lists Accept-Encoding in compressed responses, so that caches distinguish the variants."""
     names = {name.strip().lower() for value in exchange.headers("vary") for name in value.split(",")}
     if exchange.header("content-encoding") and not names & {"accept-encoding", "*"}:
         yield Finding(

@@ -201,7 +201,7 @@ class Http2Client(Client):
     """A client that sends requests over HTTP/2."""
 
     def send_in_order(self, cases: Iterable[QueryVariant], connection: int = 0) -> list[Exchange]:
-        """Send requests one at a time on one connection. After a failure, continue on a new connection."""
+        """Send requests sequentially on a connection. After a failure, continue on a new connection."""
         exchanges: list[Exchange] = []
         rest = list(cases)
         failures = 0
@@ -226,7 +226,7 @@ class Http2Client(Client):
     def _send(
         self, cases: Sequence[QueryVariant], number: int, *, streams: int = STREAMS, window: int = WINDOW_BYTES
     ) -> list[Exchange]:
-        """Send requests on one connection until it fails. Return at least one exchange, even if connecting fails."""
+        """Send requests on a connection until it fails. Return at least one exchange, even if connecting fails."""
         waiting = list(cases)
         try:
             with Http2Connection(self.endpoint, self.timeout, window=window) as connection:

@@ -39,10 +39,10 @@ class ItemsEvidence:
     # For each TLS connection: TLS version, ALPN protocol, and whether the server presented tfb's certificate.
     tls: list[tuple[str, str, bool]] = field(default_factory=list)
     # HTTP/2 observations; None if tfb did not make the observation.
-    passes_blocked: bool | None = None  # whether a stream gets a response while another stream's window is exhausted
+    passes_blocked: bool | None = None  # whether a stream gets a response while a different stream is blocked
     stream_limit: int | None = None  # SETTINGS_MAX_CONCURRENT_STREAMS
     pong: bool | None = None  # whether the server acknowledged PING
-    tolerated: Sequence[str] | None = None  # violations after which the server kept the connection open
+    tolerated: Sequence[str] | None = None  # violations after which the server did not close the connection
 
 
 def item_request(
@@ -128,7 +128,7 @@ class ItemsVerification:
 
 @check("items.1", ITEM_TYPES)
 def items_exact(evidence: Evidence) -> Iterator[Finding]:
-    """Require a document that contains the requested items, their totals and the count, and nothing else."""
+    """Require a document that contains only the requested items, their totals and the count."""
     observations = evidence.extension
     assert isinstance(observations, ItemsEvidence)  # noqa: S101 - ``gather`` and ``observe`` create it
     for exchange in evidence.ok_exchanges:

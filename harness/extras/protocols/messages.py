@@ -150,7 +150,7 @@ def _message(content: Content, *, finished: bool = True) -> Event:
 
 
 def _contents(number: int) -> Iterator[Content]:
-    """Yield one message of each length in ``LENGTHS``, then ``number`` messages of random length."""
+    """Yield a message of each length in ``LENGTHS``, then ``number`` messages of random length."""
     dice = random.Random()
     for length in (*LENGTHS, *(dice.randint(LENGTHS[0], LENGTHS[-1]) for _ in range(number))):
         if dice.random() < 0.5:

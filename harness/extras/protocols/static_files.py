@@ -66,7 +66,7 @@ _OK, _NOT_MODIFIED = Expect(), Expect(status=304)
 
 
 def files_of(server: Server) -> FilesEvidence:
-    """Read the files that a server must serve now."""
+    """Read the current versions of the files that a server must serve."""
     assert server.inputs is not None  # noqa: S101 - the test type declares the folder
     folder = server.inputs.path(VARIABLE)
     return FilesEvidence(versions=read_versions(folder), secret=(folder.parent / SECRET_FILE).read_bytes())
@@ -121,7 +121,7 @@ def _name(exchange: Exchange) -> str:
 
 
 def _condition(exchange: Exchange) -> HeaderPairs:
-    """Return a conditional header that matches the response's ETag or, without an ETag, its Last-Modified."""
+    """Return a conditional header that matches the response's ETag, or the Last-Modified date if there is no ETag."""
     if etag := exchange.header("etag"):
         return (("If-None-Match", etag),)
     modified = exchange.header("last-modified")

@@ -96,7 +96,7 @@ def variants(name: str, content: bytes) -> dict[str, bytes]:
 
 
 def make_alternative(name: str, content: bytes, dice: random.Random) -> dict[str, bytes]:
-    """Generate new content whose compressed and uncompressed sizes equal the old ones. If this fails, return the old.
+    """Generate content with the old compressed and uncompressed sizes. If this fails, return the old content.
 
     Many servers read a file's size before they open the file. If the size changed in between, these servers would send
     incomplete responses, although they are otherwise correct.

@@ -20,7 +20,7 @@ HTTP2_TYPES = types_where(lambda test_type: test_type.protocol == "http2")
 MIN_STREAMS = 32  # concurrent streams per connection in the largest load
 SMALL_WINDOW = 100  # bytes
 SMALL_WINDOW_REQUESTS = 12
-BLOCKED_SECONDS = 2.0  # time limit for a response while another stream is blocked
+BLOCKED_SECONDS = 2.0  # time limit for a response while a different stream is blocked
 VIOLATION_SECONDS = 3.0
 MAX_REPLY_BYTES = 1 << 20  # if a server sends more than this without GOAWAY, it tolerates the violation
 
@@ -34,7 +34,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 START = PREFACE + frame(4, 0, 0, b"")  # the client preface with an empty SETTINGS frame
-# Violations of RFC 9113 that h2spec also tests. The server must end the connection (RFC 9113 section 5.4.1).
+# Violations of RFC 9113 that h2spec also tests for. The server must end the connection (RFC 9113 section 5.4.1).
 VIOLATIONS = {
     "an invalid preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\r" + frame(4, 0, 0, b""),
     "DATA on stream 0": START + frame(0, 1, 0, b"data"),
@@ -137,7 +137,7 @@ def _observations(evidence: Evidence) -> ItemsEvidence:
 
 @check("http2.1", HTTP2_TYPES, partial(_observed, lambda seen: seen.passes_blocked is not None))
 def streams_independent(evidence: Evidence) -> Iterator[Finding]:
-    """Require that a stream whose window is exhausted does not delay other streams."""
+    """Require that a stream with an exhausted window does not delay other streams."""
     if not _observations(evidence).passes_blocked:
         yield Finding(
             "a stream with an exhausted window blocks other streams. Handle streams independently",
@@ -167,7 +167,7 @@ def ping_acknowledged(evidence: Evidence) -> Iterator[Finding]:
 
 @check("http2.4", HTTP2_TYPES, partial(_observed, lambda seen: seen.tolerated is not None))
 def violations_refused(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the server ends a connection whose frames violate RFC 9113."""
+    """Require that the server ends a connection after frames that violate RFC 9113."""
     for violation in _observations(evidence).tolerated or ():
         yield Finding(
             f"the server tolerates {violation}. End the connection",

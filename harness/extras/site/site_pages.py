@@ -51,7 +51,7 @@ HEADERS: dict[Quantity, str] = {"cpu": "CPU µs/req", "throughput": "Requests/s"
 def _navigation(root: str, current: str) -> str:
     """Return the page header with the navigation links.
 
-    ``root`` is the relative path to the site's root, and ``current`` is the page's own path within the site.
+    ``root`` is the relative path to the site's root, and ``current`` is the page's path within the site.
     """
     links = (
         f'<a href="{root}{path}"{" aria-current=page" * (path == current)}>{title}</a>' for path, title in PAGES.items()
@@ -181,7 +181,7 @@ def _figures(table: SiteTable, row: SiteRow, quantity: Quantity) -> tuple[str, s
 
 
 def _joined(interval: str) -> str:
-    """Replace an interval's spaces with non-breaking spaces, so that the interval stays on one line."""
+    """Replace an interval's spaces with non-breaking spaces, so that browsers do not break the interval."""
     return interval.replace(", ", ",&nbsp;")
 
 
@@ -312,7 +312,7 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
         files |= {path: saved.render_page(web, documents, head).encode(), image: draw_preview(summary)}
     files |= {path: text.encode() for path, text in (*overview_pages(site), *badge_files(site))}
     files[STYLE] = saved.read_asset(web, "*.css").encode()
-    root = output.resolve()  # the site's own path may contain symbolic links, but tfb follows none inside the site
+    root = output.resolve()  # the path to the site may contain symbolic links, but tfb follows no links inside the site
     try:
         # Written first, so that tfb recognises the folder as a site after an interruption.
         if not (root / FILE).exists():

@@ -28,7 +28,7 @@ ADDRESS = r"(https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?)?"
 
 
 class SiteRow(Record):
-    """An implementation's table row, with its standings."""
+    """An implementation's row in a table, with the standings."""
 
     implementation: str
     cpu: Standing | None = None
@@ -84,7 +84,7 @@ class Site(Record):
         return {name: text for round_ in self.rounds for run in round_.runs for name, text in run.facts.items()}
 
     def results(self) -> "Iterator[SiteResult]":
-        """Yield every table row with its round, run and table, oldest round first."""
+        """Yield every table row with the round, run and table, oldest round first."""
         for site_round in self.rounds:
             for run in site_round.runs:
                 for table in run.tables:

@@ -1,7 +1,7 @@
 """Test types: their requests, loads and properties.
 
-``registry`` lists all test types. Other packages use a type's properties, but not its name. To add a test type, add
-an entry to the registry and a module with its rules to ``harness.verify.checks``.
+``registry`` lists all test types. Other packages use a type's properties, but not the name. To add a test type, add an
+entry to the registry and a module with the rules to ``harness.verify.checks``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +16,8 @@ from harness.records.loads import ClosedLoop, Load, Scenario
 
 Sweep = Literal["concurrency", "pipeline", "query", "cached-query", "arrivals"]
 # Content of a response: a greeting as JSON ("message") or as plain text ("greeting"), one or several database rows, a
-# table of fortunes ("page"), the sum of upstream responses, a use case's documents, whatever a service declares, items
-# of a data set, a number as plain text, a file, or the message that was sent ("echo").
+# table of fortunes ("page"), the sum of upstream responses, a use case's documents, the content that a service
+# declares, items of a data set, a number as plain text, a file, or the message that was sent ("echo").
 ResponseShape = Literal[
     "message", "greeting", "row", "rows", "page", "sum", "documents", "declared", "items", "number", "file", "echo"
 ]
@@ -52,7 +52,7 @@ class RequestBatch:
 class TestType:
     """Requests, loads and properties of a test type."""
 
-    __test__ = False  # tells pytest that this is not a test class
+    __test__ = False  # prevents pytest from collecting the class
 
     name: str  # name in --type and results.json
     title: str = ""  # display name; empty to use ``name``
@@ -77,8 +77,8 @@ class TestType:
     draws_requests: bool = False  # whether a plugin draws the requests of each load at random
     example: str = ""  # default path after a URL that ends in "/", if no request is drawn
     inputs: tuple[InputWriter, ...] = ()  # functions that write the servers' input files
-    port_variable: str = ""  # environment variable that contains the test type's own port; empty: use the main port
-    tls: bool = False  # whether clients use TLS on the test type's own port
+    port_variable: str = ""  # environment variable that contains the separate port; empty: use the main port
+    tls: bool = False  # whether clients use TLS on the separate port
     protocol: LoadProtocol = "http1"  # protocol of the load
 
     @property

@@ -1,4 +1,4 @@
-"""The registry of test types in the order of measurement. Test types that write to the database come last."""
+"""The registry of test types in the order of measurement. Test types that write to the database are measured last."""
 
 from harness.plan.testtypes import RequestBatch, TestType
 from harness.plugins import Extensions
@@ -71,7 +71,7 @@ _CORE_TEST_TYPES = (
         brief=(RequestBatch(times=8, rows=20),),
         thorough=(RequestBatch(times=100, rows=20),),
     ),
-    TestType(  # returns a page with all fortunes and one added fortune, sorted and escaped
+    TestType(  # returns a page with all fortunes and an added fortune, sorted and escaped
         name="fortune",
         title="Fortunes",
         response_shape="page",
@@ -98,7 +98,7 @@ TEST_TYPES: dict[str, TestType] = {
 
 
 def supported_by_wrk(test_type: str, load: Load) -> bool:
-    """Return whether wrk supports the load. It supports only HTTP/1.1 with kept connections."""
+    """Return whether wrk supports the load. It supports only HTTP/1.1 with persistent connections."""
     kind = TEST_TYPES.get(test_type)
     return keeps_connections(load) and (kind is None or kind.protocol == "http1")
 

@@ -1,8 +1,8 @@
 """A run's PostgreSQL server, which restores seeded tables and provides a private database for each implementation.
 
-Private databases let PostgreSQL count each implementation's statements separately. They also let tfb restore one
-implementation's tables while others run. Each implementation has its own role, which cannot connect to other private
-databases.
+Private databases let PostgreSQL count each implementation's statements separately. They also let tfb restore an
+implementation's tables while other implementations run. Each implementation has a separate role, which cannot connect
+to other private databases.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class ServerDatabase:
                 connection.execute('VACUUM world, "World"')
 
     def meter(self) -> Meter:
-        """Return a meter for all PostgreSQL processes. Only one server at a time is under load, so one suffices."""
+        """Return a meter for all PostgreSQL processes. It suffices, because only one server at a time is under load."""
         return self.postgres
 
 
@@ -101,7 +101,7 @@ class RunDatabase:
 
         While private databases exist, no server can connect to the shared database. PostgreSQL therefore rejects a
         server that ignores DBNAME or DBUSER, instead of letting it change tables that tfb does not verify. TechEmpower
-        folders use the shared database, because their source code contains its name. If ``empty`` is set, the database
+        folders use the shared database, because the name is in their source code. If ``empty`` is set, the database
         has no tables, and the server's role owns it.
         """
         if self.owned:

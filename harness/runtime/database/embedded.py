@@ -96,7 +96,7 @@ class EmbeddedDatabase(RunDatabase):
 
 @contextmanager
 def embedded_database(tool: Tool, log: Path, *, cpus: Sequence[int] | None = None) -> Iterator[EmbeddedDatabase]:
-    """Start and seed PostgreSQL. Stop it and remove its files at the end of the block.
+    """Start and seed PostgreSQL. At the end of the block, stop it and remove the files.
 
     Raises StartError, with the end of the log, if PostgreSQL does not start.
     """

@@ -13,7 +13,7 @@ from harness.runtime.database.table_sets import TABLE_SETS
 
 
 class NoDatabase:
-    """A placeholder for services that need no database or start their own."""
+    """A placeholder for services that need no database or start a database themselves."""
 
     address = NO_DATABASE
     log: Path | None = None
@@ -35,7 +35,7 @@ class NoDatabase:
 
 
 class ExternalDatabase(NoDatabase):
-    """An external database. tfb changes only its rows, and servers use it one at a time."""
+    """An external database. tfb changes only rows, and the servers use the database sequentially."""
 
     supports_copies = False
 

@@ -53,7 +53,7 @@ class RefusalWatch:
         return tuple(mistakes)[:3] or self._unreached(server_log, expected=expected)
 
     def _mistake(self, refused: re.Match[str]) -> str | None:
-        """Describe the mistake behind a refused connection. Return None if this server did not cause it."""
+        """Describe the mistake that led to a refused connection. Return None if this server did not cause it."""
         address = self.address
         user, database, message = (printable(refused[name])[:200] for name in ("user", "database", "message"))
         other_server = user.startswith(f"{SHARED_USER}_of_") and user != address.user

@@ -1,4 +1,4 @@
-"""Attack: another user creates files in /tmp under tfb's names. Commands must work and must not remove the files."""
+"""Attack: another user creates files in /tmp with names that tfb uses. Commands must work and must not remove them."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Sides that tfb checks out with git: misleading file names and variables, submodules, unusual working trees."""
+"""Sides checked out with git: misleading file names and environment variables, submodules, unusual working trees."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A run of four implementations and constructed rankings, from which the expected reports are derived."""
+"""A made-up run of four implementations and made-up rankings. The expected reports are derived from them."""
 
 from collections.abc import Mapping
 from typing import Any

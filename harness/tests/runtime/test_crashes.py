@@ -1,4 +1,4 @@
-"""Server logs in many languages reveal crashes."""
+"""Crashes are recognised in the logs of servers written in many programming languages."""
 
 import time
 from pathlib import Path

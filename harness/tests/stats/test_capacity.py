@@ -149,7 +149,7 @@ def test_percentile_covers_all_loads_of_a_process() -> None:
     estimates = estimate_percentiles(loads)
     assert estimates.keys() == {"50"}  # process 0 lacks a p99
     assert estimates["50"].values == pytest.approx((0.02, 0.02))
-    # A percentile needs more than one slower request.
+    # A percentile is estimated only if at least five requests were slower.
     assert estimate_percentiles([(0, {"99": 0.1}, 100)]) == {}
 
 
@@ -262,7 +262,7 @@ LOADS: tuple[tuple[Purpose, float | None, float, float], ...] = (
 
 
 def latency_run() -> tuple[RunInfo, list[Trial]]:
-    """Return a run with unsustained rates, generator lag and a witness. Some servers have no capacity."""
+    """Return a run with a witness, generator lag and rates that servers do not sustain. Some capacities are unknown."""
     alone = changed(at(77.0, 0.0, process=2, purpose="share", share=0.1), latency=times(0.001))
     collected = [alone, changed(alone, load=OpenLoop(rate=88.0, connections=64), share=0.2, latency=None)]
     collected += [changed(trial("b", 1e6), purpose="witness"), trial("a", 1e6, validity=(SIZE,))]

@@ -33,7 +33,7 @@ QUERIES: Mapping[str, str] = {
         SELECT md5(string_agg(concat_ws(' ', rolname, rolsuper, rolcreaterole, rolcreatedb, rolcanlogin, rolconnlimit)
                               || coalesce(rolpassword, ''), ',' ORDER BY rolname))
         FROM pg_authid WHERE rolname = %(user)s""",
-    # Omit other servers' private databases. The server cannot hide a database behind this pattern, because its role
+    # Omit other servers' private databases. A server cannot hide a database by this name pattern, because server roles
     # cannot create databases.
     "databases": r"SELECT string_agg(datname, ', ' ORDER BY datname) FROM pg_database "
     r"WHERE datname NOT LIKE 'hello\_world\_of\_%%'",

@@ -40,7 +40,7 @@ def json_message(exchange: Exchange) -> Iterator[Finding]:
 
 
 def _is_greeting_in_any_case(document: object) -> bool:
-    """Return whether TechEmpower accepts a document. Its verification ignores case and additional keys."""
+    """Return whether TechEmpower accepts a document. TechEmpower's verification ignores case and additional keys."""
     if not isinstance(document, dict) or not all(isinstance(value, str) for value in document.values()):
         return False
     lowercased = {str(key).lower(): value.lower() for key, value in document.items()}
@@ -96,7 +96,7 @@ def rows_exact(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("count.1", QUERY_TYPES)
 def count_exact(exchange: Exchange) -> Iterator[Finding]:
-    """Require the requested number of rows, clamped to 1..500. If the parameter is not an integer, require one row."""
+    """Require the requested number of rows, clamped to 1..500, or a single row if the parameter is not an integer."""
     case, document = exchange.case, exchange.document
     if isinstance(document, list) and len(document) not in (case.count, case.alternative_count):
         yield Finding(

@@ -1,4 +1,4 @@
-"""Checks for an implementation's process and folder, independent of its responses."""
+"""Checks for an implementation's process and folder, independent of responses."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -134,7 +134,7 @@ def garbage(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _compare_responses(evidence: Evidence, name: str, reference: str, description: str) -> Iterator[Finding]:
-    """Find the first response with a different status than the reference or, for status 200, another media type."""
+    """Find the first response with a different status than the reference or, for status 200, a different media type."""
     probe, plain = evidence.probes[name], evidence.probes[reference]
     if plain.error:
         return  # other checks report the failed reference request
@@ -243,9 +243,9 @@ class _ConnectionProber:
 
 
 def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str, ProbeResult]:
-    """Send all valid probes concurrently. Then send invalid probes one by one, because they may crash the server.
+    """Send all valid probes concurrently. Then send invalid probes sequentially, because they may crash the server.
 
-    The responses to ``urls`` must differ, so that swapped responses are detected. The cheapest URL comes first.
+    The responses to ``urls`` must differ, so that swapped responses are detected. The cheapest URL is first.
     """
     prober = _ConnectionProber(endpoint=endpoint, timeout=timeout)
     legal = _legal_probes(prober, urls)

@@ -45,7 +45,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 def send_concurrent_delays(client: Client) -> list[Exchange]:
-    """Send concurrent requests without a delay, then the same number with one. The first also warm up the server."""
+    """Send concurrent requests without a delay, then as many with a delay. The first group also warms up the server."""
     cases = (NO_DELAY, WITH_DELAY)
     return [
         exchange
@@ -63,7 +63,7 @@ def elapsed_seconds(exchanges: Sequence[Exchange], case: QueryVariant) -> float:
 def extra_seconds(exchanges: Sequence[Exchange]) -> float:
     """Return how many seconds longer the requests with a delay took than those without.
 
-    If delays overlap, the difference is about one delay. A busy machine slows down both groups, so its effect cancels
+    If delays overlap, the difference is about one delay. A busy machine slows down both groups, so this effect cancels
     out.
     """
     return elapsed_seconds(exchanges, WITH_DELAY) - elapsed_seconds(exchanges, NO_DELAY)
@@ -87,7 +87,7 @@ def never_early(exchange: Exchange) -> Iterator[Finding]:
 
 
 def late_responses(evidence: Evidence) -> Iterator[tuple[float, Exchange]]:
-    """Yield (seconds, exchange) of each target's fastest response, if even this response was late."""
+    """Yield (seconds, exchange) for each target's fastest response if even that response was late."""
     fastest: dict[str, tuple[float, Exchange]] = {}
     for exchange in evidence.exchanges:
         if not exchange.ok or exchange.case in (NO_DELAY, WITH_DELAY):

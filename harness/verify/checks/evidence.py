@@ -78,7 +78,7 @@ def parameter_variants(*numbers: int) -> list[QueryVariant]:
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """A request and its response. The request's headers are those that the load generator sends."""
+    """A request and the response. The request's headers are those that the load generator sends."""
 
     case: QueryVariant
     target: str
@@ -113,7 +113,7 @@ class Exchange:
 
     @property
     def content(self) -> bytes:
-        """Return the body after decoding its content codings. Raises ValueError if decoding fails."""
+        """Return the body after decoding the content codings. Raises ValueError if decoding fails."""
         return decode_body(self.body, self.headers("content-encoding"))
 
     @cached_property
@@ -153,7 +153,7 @@ def parse_row(item: object) -> tuple[int, int] | None:
     """Return (id, randomNumber) of a row object, or None if a value is missing, ambiguous or out of range.
 
     Like TechEmpower's verification, accept keys in any case and numbers as strings, so that these rows are still
-    compared with the table. The ``rows-exact`` check reports such rows.
+    compared with the table. The ``rows-exact`` check reports them.
     """
     if not isinstance(item, dict):
         return None
@@ -217,7 +217,7 @@ class TableSnapshot(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeResult:
-    """The responses to a probe, which sends one or more unusual requests."""
+    """The responses to a probe, which sends unusual requests."""
 
     responses: tuple[Response, ...] = ()
     failure: WireError | None = None  # why there are fewer responses than requests
@@ -309,7 +309,7 @@ class RequestCounts:
     received: int
     successes: int  # responses with a 2xx status
     failed: int  # responses with other statuses
-    unsolicited: int  # responses that no request asked for
+    unsolicited: int  # responses without a request
     unsolicited_bytes: int  # bytes outside any response, and bytes of unsolicited responses
     unfinished: int  # requests in progress when the generator stopped; 0 if it waited for the full timeout
     hung_connections: int
@@ -371,7 +371,8 @@ class Evidence:
     # Result of ``values.count_age_pairs``; empty unless the exchanges are a sample.
     age_pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)
     statements: Sequence[NormalisedStatement] | None = None  # statements with exact counts; None if not counted
-    # For each update request: how many pages its SELECTs touched, and the two page counts of its rows (``moved_rows``).
+    # For each update request: the number of pages that the SELECTs touched, and the two page counts of the rows
+    # (``moved_rows``).
     pages_read: list[tuple[int, int, int]] = field(default_factory=list)
     uncounted_reason: str | None = None  # why statements could not be counted
     all_statements: Sequence[str] = ()  # texts of all distinct statements since the server started
@@ -380,7 +381,7 @@ class Evidence:
     database_activity: DatabaseActivity | None = None  # activity between the start and the end of the server process
     expected_work: ExpectedWork = ExpectedWork()
     request_counts: RequestCounts | None = None
-    extension: object = None  # a plugin's observations, for its own checks
+    extension: object = None  # a plugin's observations, for the plugin's checks
     upstream: UpstreamStats | None = None  # requests that the upstream service received
     conduct: ConductFacts | None = None
 

@@ -1,4 +1,4 @@
-"""Checks for the fortunes page, parsed as in a browser: sorted rows, escaped messages, and nothing else."""
+"""Checks for the fortunes page, parsed as in a browser: sorted rows, escaped messages, and no other content."""
 
 import re
 import unicodedata
@@ -136,7 +136,7 @@ def _is_oversized(body: bytes) -> bool:
 
 
 def _cell_text(cell: LexborNode, expected_tag: str) -> str:
-    """Return a cell's text, or its HTML if it has the wrong tag."""
+    """Return a cell's text, or the cell's HTML if the tag is wrong."""
     return cell.text(deep=True) if cell.tag == expected_tag else cell.html or ""
 
 
@@ -153,7 +153,7 @@ def _compare(page: Page, fortunes: Mapping[int, str]) -> Iterator[Finding]:
                 f"row {number} of the table is wrong. {advice}",
                 expected=" | ".join(expected),
                 actual=excerpt(" | ".join(actual)),
-                # TechEmpower specifies no collation, and its fortunes have the same order in all locales.
+                # TechEmpower specifies no collation, and the fortunes have the same order in all locales.
                 accepted=unsorted and actual_rows[1:] == sorted(actual_rows[1:], key=_alphabetical_key),
             )
             return

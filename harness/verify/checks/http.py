@@ -35,7 +35,7 @@ def answered(exchange: Exchange) -> Iterator[Finding]:
 
 @exchange_check("http.2", all_types_and_server, only_ok=False)
 def status_ok(exchange: Exchange) -> Iterator[Finding]:
-    """Require status 200 for declared URLs, unless the request expects another status."""
+    """Require status 200 for declared URLs, unless the request expects a different status."""
     if exchange.response is not None and exchange.response.status != (status := exchange.case.expected_status):
         yield Finding(
             f"the response has status {exchange.response.status}. Respond to the declared URL with status {status}",
@@ -148,7 +148,7 @@ def content_type(evidence: Evidence) -> Iterator[Finding]:
     """Require the test type's media type, with no charset other than UTF-8. HTML must declare the charset."""
     expected = TEST_TYPES[evidence.test_type].media_type
     if not expected:
-        return  # the test type has its own check
+        return  # the test type has a separate check
     for exchange in evidence.ok_exchanges:
         values = exchange.headers("content-type")
         media, parameters = parse_media_type(values[0]) if len(values) == 1 else (None, {})

@@ -117,7 +117,7 @@ def _find_uneven(description: str, values: Sequence[int]) -> Iterator[Finding]:
 def _sequences(evidence: Evidence) -> tuple[list[list[int]], ...]:
     """Return each connection's ids in order, and the ids of all connections in chronological order.
 
-    If ids come from a counter that all connections share, only the combined order reveals the pattern.
+    If all connections take ids from a shared counter, only the combined order reveals the pattern.
     """
     exchanges = sorted(_ordinary(evidence), key=lambda e: e.sent_at)
     by_connection: dict[int, list[int]] = {}
@@ -129,8 +129,8 @@ def _sequences(evidence: Evidence) -> tuple[list[list[int]], ...]:
 def _find_related_ids(sequences: Sequence[Sequence[Sequence[int]]]) -> Iterator[Finding]:
     """Find ids that are derived from other ids: mirrored pairs, pairs at a constant distance, arithmetic sequences.
 
-    Derived ids form many pairs with the same sum or the same difference. ``equal_pairs_limit`` returns how many such
-    pairs random ids may form.
+    Derived ids form many pairs with the same sum or the same difference. ``equal_pairs_limit`` returns how many of
+    these pairs random ids may form.
     """
     windows = [
         (size, np.unique(ids[start : start + size]))
@@ -156,7 +156,7 @@ def _find_related_ids(sequences: Sequence[Sequence[Sequence[int]]]) -> Iterator[
 def equal_pairs_limit(size: int, name: str, windows: int) -> int:
     """Return how many pairs of ``size`` distinct random ids may plausibly have the same sum or the same difference.
 
-    Whatever the other ids are, a pair has a given sum or difference with a probability of at most p = 1 / (10,000 -
+    Regardless of the other ids, a pair has a given sum or difference with a probability of at most p = 1 / (10,000 -
     size). By the union bound, m pairs agree with a probability of at most p^m * v * s. Here, v is the number of
     possible sums (or differences), and s is the number of sets of m pairs. Pairs with the same sum are disjoint. Pairs
     with the same difference may share an id. Their s is at most the number of ways to choose m smaller ids, m larger
@@ -176,7 +176,7 @@ def equal_pairs_limit(size: int, name: str, windows: int) -> int:
 def _find_regular_steps(orders: Sequence[Sequence[Sequence[int]]]) -> Iterator[Finding]:
     """Test that differences between consecutive ids are uniform modulo the table's size."""
     for sequences in orders:
-        # Use each id in only one difference, because differences that share an id are dependent.
+        # Use each id in a single difference, because differences that share an id are dependent.
         steps = [(b - a) % HIGHEST_ID + 1 for ids in sequences for a, b in zip(ids[::2], ids[1::2], strict=False)]
         if len(steps) < MIN_VALUES:
             continue

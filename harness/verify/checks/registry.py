@@ -70,7 +70,7 @@ class RequestDrawing(Protocol):
         """Return the random requests that the load generator may send."""
 
     def observe(self, server: Server, seed: int, /) -> AbstractContextManager[object]:
-        """Return a context manager that observes a load. Its value becomes ``Evidence.extension``."""
+        """Return a context manager that observes a load. The yielded value becomes ``Evidence.extension``."""
 
 
 VERIFICATIONS: Mapping[str, TestTypeVerification] = Extensions[TestTypeVerification]("verifications").load_all()

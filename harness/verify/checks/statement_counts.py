@@ -99,7 +99,7 @@ class NormalisedStatement:
 
     @property
     def accepts_list(self) -> bool:
-        """Return whether one call can select several ids. PostgreSQL 18 normalises a list to ``$1 /*, ... */``."""
+        """Return whether a single call can select several ids. PostgreSQL 18 normalises a list to ``$1 /*, ... */``."""
         return "/*, ... */" in self.text or _LISTS.search(strip_comments(self.text)) is not None
 
     def returns_column(self, column: str) -> bool:
@@ -125,7 +125,7 @@ class StatementSnapshot:
 
     counted: Mapping[tuple[int, str], tuple[int, int, int]]
     deallocated: int  # number of times that PostgreSQL discarded counts because it had too many statements
-    # The last statement of each open transaction. PostgreSQL counts such a statement when the transaction ends.
+    # The last statement of each open transaction. PostgreSQL counts this statement when the transaction ends.
     open_statements: tuple[str, ...]
 
     def since(self, earlier: "StatementSnapshot") -> tuple[NormalisedStatement, ...] | None:

@@ -15,13 +15,13 @@ from harness.verify.checks.evidence import SEEDED_FORTUNES, Evidence
 from harness.verify.checks.statement_counts import MAX_STATEMENTS, NormalisedStatement
 
 PAGES_PER_ROW = 3  # pages that a SELECT for one row touches: the index root, an index leaf, and the row's page
-MIN_EQUAL_SHARE = 0.75  # minimum share of requests whose SELECTs touch the same number of additional pages
+MIN_EQUAL_SHARE = 0.75  # minimum share of requests with SELECTs that touch the same number of additional pages
 MIN_PAGE_COUNTS = 16  # with fewer requests, the numbers of additional pages may agree by chance
 COUNTER_TOLERANCE = 0.01  # tolerated share of uncounted rows, because PostgreSQL loses counts if a session crashes
 
 
 def counted_types(trait: Callable[[TestType], bool] = lambda _: True) -> Callable[[str], bool]:
-    """Return a predicate that accepts LOAD, and test types with the trait whose statements are counted."""
+    """Return a predicate that accepts LOAD, and test types that have the trait and count statements."""
     counted = types_where(lambda test_type: test_type.counts_statements and trait(test_type))
     return lambda name: name == LOAD or counted(name)
 
@@ -151,8 +151,8 @@ def returned_rows_read(evidence: Evidence) -> Iterator[Finding]:
     """Require that updates read the rows that they write.
 
     ``moved_rows`` has spread old row versions over the table, so the number of pages to read varies from row to row. If
-    a server reads the returned rows, its SELECTs touch their pages, plus a nearly constant number of additional pages.
-    If it reads other rows, or one row repeatedly, this number varies: no value occurs in more than half of the
+    a server reads the returned rows, the SELECTs touch their pages, plus a nearly constant number of additional pages.
+    If it reads other rows, or a single row repeatedly, this number varies: no value occurs in more than half of the
     requests. The check allows for scans that end at a row's current version (LIMIT 1), and for object mappers that read
     each row twice.
     """

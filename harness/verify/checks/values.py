@@ -166,7 +166,7 @@ def count_age_pairs(evidence: Evidence) -> Counter[tuple[float, bool]]:
     A row is lost if a snapshot contains a different number than the response. In each pair, the older row's response
     arrived before the request for the newer row was sent. Every write that can overwrite the newer row can therefore
     also overwrite the older row. With a correct server, the lost row is the newer row in at most half of the counted
-    pairs. This limit holds for any number of writes by other requests.
+    pairs. This limit applies to any number of writes by other requests.
 
     Returns:
         The number of pairs by (maximum age of the newer row in seconds, whether the newer row is lost).
@@ -236,7 +236,7 @@ def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
 def numbers_change(evidence: Evidence) -> Iterator[Finding]:
     """Require that new numbers are neither the old numbers nor the old numbers plus a constant.
 
-    The old numbers come from the last snapshot before the request.
+    The old numbers are those in the last snapshot before the request.
     """
     steps: Counter[int] = Counter()
     returned = 0

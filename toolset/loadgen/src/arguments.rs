@@ -55,7 +55,7 @@ pub struct Arguments {
     /// Number of threads; connections and rate are divided among them
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub threads: usize,
-    /// HTTP/1.1, closed loop: number of pipelined requests per connection, sent as one batch. HTTP/2 and WebSocket:
+    /// HTTP/1.1, closed loop: number of pipelined requests per connection, sent as a batch. HTTP/2 and WebSocket:
     /// maximum number of streams or messages in flight per connection
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     pub depth: usize,
@@ -141,7 +141,7 @@ pub struct AnswerOptions {
 pub struct Plan {
     pub arguments: Arguments,
     pub peer: Peer,
-    /// Header lines of every request, each with its CRLF.
+    /// Header lines of every request, each ending in CRLF.
     pub headers: String,
     /// Requests of a closed or open loop.
     pub requests: RequestTable,

@@ -1,4 +1,4 @@
-//! An arrival (one execution of a use case), with its variables, progress and recorded responses.
+//! An arrival (an execution of a use case), with variables, progress and recorded responses.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! A connection to the server, with its outstanding requests and write buffer.
+//! A connection to the server, with outstanding requests and a write buffer.
 
 use std::collections::VecDeque;
 
@@ -28,10 +28,10 @@ pub enum Session {
     WebSocket(Box<WebSocketSession>),
 }
 
-/// Sampling key of a request whose response is not captured.
+/// Sampling key of a request without response capture.
 pub const NOT_SAMPLED: u32 = u32::MAX;
 
-/// A request that has no response yet. Times are in nanoseconds.
+/// A request that waits for a response. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct PendingRequest {
     pub intended: u64, // time at which it was due

@@ -64,7 +64,7 @@ pub fn run(plan: Plan) -> Result<ExitReason, String> {
     drop(event_sender);
     let reason = session.run();
     if !matches!(reason, Ok(ExitReason::Results)) {
-        session.period.stop_by(0); // stop a running load, because its results will not be printed
+        session.period.stop_by(0); // stop a running load, because the results will not be printed
         session.start_at(CANCELLED);
     }
     for thread in threads {
@@ -235,7 +235,7 @@ fn describe(plan: &Plan) -> Value {
     })
 }
 
-/// Merge JSON objects into one.
+/// Merge JSON objects into a single object.
 fn merge_objects<const N: usize>(parts: [Value; N]) -> Value {
     let members = parts.into_iter().filter_map(|part| if let Value::Object(map) = part { Some(map) } else { None });
     members.flatten().collect::<Map<_, _>>().into()
@@ -246,7 +246,7 @@ fn seconds(nanoseconds: u64) -> Value {
     json!(nanoseconds as f64 / SECOND as f64)
 }
 
-/// Print one line and flush standard output.
+/// Print a line and flush standard output.
 fn print(line: &Value) -> Result<(), String> {
     let mut text = line.to_string();
     text.push('\n');

@@ -25,7 +25,7 @@ pub enum ExitReason {
     NotConnected = 4, // fewer connections than requested
 }
 
-/// Start and stop times of the load, shared by all threads, in nanoseconds of the monotonic clock.
+/// Start and stop times of the load, shared by all threads, in nanoseconds on the monotonic clock.
 #[derive(Debug)]
 pub struct LoadPeriod {
     start: AtomicU64, // 0 while unknown
@@ -71,7 +71,7 @@ pub enum Event {
     Drained(Box<WorkerResult>),
 }
 
-/// State of one worker at the end of the load, before the drain.
+/// State of a worker at the end of the load, before the drain.
 #[derive(Debug)]
 pub struct LoadPhase {
     pub ended: u64, // time at which the worker stopped sending, at or after the stop time
@@ -79,7 +79,7 @@ pub struct LoadPhase {
     pub cpu_seconds: f64,
 }
 
-/// Counts and sampled responses of one worker.
+/// Counts and sampled responses of a worker.
 #[derive(Debug)]
 pub struct WorkerResult {
     pub load: LoadPhase,
@@ -91,7 +91,7 @@ pub struct WorkerResult {
     pub run_queue_wait: Option<u64>,
     pub sampler: Sampler,
     pub settings: PeerSettings, // lowest value of each setting over all connections
-    /// Counts of a scenario, and its arrivals if responses are recorded.
+    /// Counts of a scenario, and the arrivals if responses are recorded.
     pub scenario: Option<(ScenarioTally, Vec<Arrival>)>,
 }
 

@@ -16,7 +16,7 @@ use self::stream::Stream;
 pub use self::stream::{Limits, StreamEvent};
 use crate::response::{CapturedResponse, Violation};
 
-/// Highest stream identifier. A connection that has used it cannot send another request.
+/// Highest stream identifier. A connection that has used it cannot send further requests.
 const MAX_STREAM: u32 = (1 << 31) - 1;
 /// Error code for a stream that the client no longer needs.
 const CANCEL: u32 = 8;
@@ -108,7 +108,7 @@ impl Http2Session {
         }
     }
 
-    /// Read one frame. Return the number of bytes consumed, and the event if the frame causes one.
+    /// Read a frame. Return the number of bytes consumed, and any event that the frame caused.
     #[inline]
     pub fn advance(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<StreamEvent>), Violation> {
         if self.carry.is_empty() {
@@ -306,7 +306,7 @@ impl Http2Session {
         Ok(ends.then(|| self.complete(index, out)))
     }
 
-    /// Remove a stream whose response is complete. If a part of the request body is still unsent, cancel the stream.
+    /// Remove a stream with a complete response. If a part of the request body is still unsent, cancel the stream.
     #[inline]
     fn complete(&mut self, index: usize, out: &mut Vec<u8>) -> StreamEvent {
         let stream = self.streams.remove(index).unwrap_or_default();

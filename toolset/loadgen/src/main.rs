@@ -1,7 +1,7 @@
 //! A load generator for an HTTP/1.1, HTTP/2 or WebSocket server. It measures latency from the intended send time.
 //!
-//! The program prints JSON lines, and the exit status says why the load ended. `control` communicates on standard input
-//! and output. Each `worker` thread generates a share of the load: a closed loop, an open loop, or a scenario
+//! The program prints JSON lines, and the exit status shows why the load ended. `control` communicates on standard
+//! input and output. Each `worker` thread generates a share of the load: a closed loop, an open loop, or a scenario
 //! (`scenario_runner`).
 
 mod arguments;

@@ -26,7 +26,7 @@ impl Random {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Return a uniformly distributed integer in 0..bound. Its bias is below bound / 2^64.
+    /// Return a uniformly distributed integer in 0..bound. The bias is below bound / 2^64.
     #[inline]
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize

@@ -48,7 +48,7 @@ impl RequestTable {
         Self(vec![Request { bytes, head_length, target, bodiless: false, status: 0, cumulative_weight: 1.0 }])
     }
 
-    /// Parse a file with one JSON request per line. An error names the line.
+    /// Parse a file with a JSON request per line. An error names the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut requests, mut cumulative_weight) = (Vec::new(), 0.0);
         for (index, line) in text.lines().enumerate() {

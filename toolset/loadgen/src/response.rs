@@ -39,7 +39,7 @@ pub struct CapturedResponse {
 }
 
 impl CapturedResponse {
-    /// Create a capture whose body limit, in bytes, is clamped to `BODY_LIMITS`.
+    /// Create a capture. `limit` is the maximum body size in bytes, clamped to `BODY_LIMITS`.
     pub fn new(limit: usize) -> Self {
         Self { limit: limit.clamp(BODY_LIMITS.0, BODY_LIMITS.1), ..Self::default() }
     }
@@ -136,7 +136,7 @@ impl Reader {
         response
     }
 
-    /// Parse one element. Return the number of bytes consumed (at least 1), and whether the response is complete.
+    /// Parse an element. Return the number of bytes consumed (at least 1), and whether the response is complete.
     #[inline]
     fn step(&mut self, data: &[u8], cache: &mut HeadCache, sink: &mut Sink) -> Result<(usize, bool), Violation> {
         match self.state {
@@ -241,7 +241,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Apply `read` to the next line and return the result. If the line is incomplete, buffer it and return nothing.
+    /// Apply `read` to the next line and return the result. If the line is incomplete, buffer it and return `None`.
     fn line<T>(
         &mut self,
         data: &[u8],
@@ -297,7 +297,7 @@ fn require_start(data: &[u8]) -> Result<(), Violation> {
     if data[..length] == expected[..length] { Ok(()) } else { Err(Violation("not an HTTP/1 status line")) }
 }
 
-/// Parse a chunk-size line, including its CRLF.
+/// Parse a chunk-size line, including the CRLF.
 fn chunk_size(line: &[u8]) -> Result<u64, Violation> {
     match parse_chunk_size(line) {
         Ok(Status::Complete((used, size))) if used == line.len() => Ok(size),

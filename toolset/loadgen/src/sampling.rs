@@ -1,6 +1,6 @@
-//! A random sample of the responses, kept in memory during the load and written to a file afterwards.
+//! A random sample of the responses, stored in memory during the load and written to a file afterwards.
 //!
-//! Each request gets a random key, and its response is stored if the key is below a limit. When the memory is full, the
+//! Each request gets a random key, and the response is stored if the key is below a limit. When the memory is full, the
 //! responses with the highest keys are dropped and the limit is lowered. The sample therefore stays uniform over the
 //! whole load, however long the load is, and no request waits for a file.
 
@@ -19,10 +19,10 @@ use crate::response::{CapturedResponse, headers};
 
 const KEY_BITS: u32 = 31;
 
-/// A sampled response. Times are in nanoseconds of the monotonic clock.
+/// A sampled response. Times are in nanoseconds on the monotonic clock.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sample {
-    pub key: u32,        // random; samples with the lowest keys are kept
+    pub key: u32,        // random; samples with the lowest keys are retained
     pub connection: u32, // number of the connection, unique across all workers
     pub request: u32,    // index into the request table
     pub sequence: u64,   // index among the connection's responses, counted across reconnections
@@ -46,7 +46,7 @@ impl Sample {
     }
 }
 
-/// One worker's sampler.
+/// The sampler of a worker.
 #[derive(Debug, Default)]
 pub struct Sampler {
     heap: BinaryHeap<Sample>, // highest key on top
@@ -73,7 +73,7 @@ impl Sampler {
         if key < self.limit { key } else { NOT_SAMPLED }
     }
 
-    /// Add a response if its key is still below the limit.
+    /// Add a response if the key is still below the limit.
     pub fn add(&mut self, sample: Sample, capture: &CapturedResponse) {
         if sample.key >= self.limit {
             return;
@@ -88,7 +88,7 @@ impl Sampler {
         }
     }
 
-    /// Merge the samples of all workers in order of arrival. Keep only samples whose key is below every worker's limit.
+    /// Merge the samples of all workers in order of arrival. Keep only samples with a key below every worker's limit.
     pub fn merge(workers: Vec<Self>) -> Vec<Sample> {
         let limit = workers.iter().map(|worker| worker.limit).min().unwrap_or_default();
         let candidates = workers.into_iter().flat_map(|worker| worker.heap.into_vec());
@@ -123,7 +123,7 @@ pub fn create(path: &Path) -> Result<BufWriter<File>, String> {
     Ok(BufWriter::with_capacity(1 << 20, file))
 }
 
-/// Write one line per sample.
+/// Write a line per sample.
 pub fn write(file: &mut impl Write, samples: &[Sample], requests: &RequestTable) -> std::io::Result<()> {
     for sample in samples {
         serde_json::to_writer(&mut *file, &line(sample, requests))?;

@@ -21,10 +21,10 @@ const MAX_RATE: f64 = 1e6;
 #[derive(Clone, Debug, Default)]
 pub struct Scenario {
     pub use_cases: Vec<UseCase>,    // in file order
-    pub operations: Vec<Operation>, // operations of all use cases; each has its own counts
+    pub operations: Vec<Operation>, // operations of all use cases; each has separate counts
 }
 
-/// The steps of one use case that share a name.
+/// The steps of a use case that share a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub use_case: usize, // index of the use case

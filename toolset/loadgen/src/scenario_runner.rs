@@ -1,4 +1,4 @@
-//! Runs a scenario in one worker: starts arrivals, writes their requests and checks responses.
+//! Runs a scenario in a worker: starts arrivals, writes their requests and checks responses.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::scenario::{Scenario, Step};
 use crate::schedule::{ArrivalProcess, Schedule};
 use crate::tally::{Fault, ScenarioTally};
 
-/// The arrivals of a use case in one worker. Their times depend only on the seed, not on the server.
+/// The arrivals of a use case in a worker. Their times depend only on the seed, not on the server.
 #[derive(Debug)]
 struct ArrivalStream {
     schedule: Schedule,
@@ -78,7 +78,7 @@ impl ScenarioRunner {
         &self.scenario.use_cases[arrival.use_case].steps[arrival.step]
     }
 
-    /// Return the current step's request, and whether to capture its response. Mark the step as sent.
+    /// Return the current step's request, and whether to capture the response. Mark the step as sent.
     pub fn write_request(&mut self, id: u32, headers: &str) -> (&[u8], bool) {
         let Some(arrival) = &mut self.active[id as usize] else { return (&[], false) };
         arrival.sent = true;
@@ -87,7 +87,7 @@ impl ScenarioRunner {
         (&self.request, self.record || !step.captures.is_empty())
     }
 
-    /// Record a response. Return whether another step is due now, or the response's fault.
+    /// Record a response. Return whether a further step is due now, or the response's fault.
     pub fn record_response(
         &mut self,
         id: u32,
@@ -123,7 +123,7 @@ impl ScenarioRunner {
         Ok(false)
     }
 
-    /// End an arrival whose request failed.
+    /// End an arrival after a failed request.
     pub fn record_fault(&mut self, id: u32, fault: Fault) {
         if let Some(arrival) = &mut self.active[id as usize] {
             arrival.outcomes.push(Outcome::Fault(fault));

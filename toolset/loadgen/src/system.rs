@@ -8,7 +8,7 @@ use rustix::thread::set_current_timer_slack;
 /// Number of file descriptors to allow in addition to the connections.
 const OTHER_FILES: u64 = 64;
 
-/// Raise the soft limit on open files to what the connections need, without changing the hard limit.
+/// Raise the soft limit on open files as far as the connections require, without changing the hard limit.
 pub fn raise_file_limit(connections: usize) -> Result<(), String> {
     let needed = connections as u64 + OTHER_FILES;
     let limit = getrlimit(Resource::Nofile);

@@ -58,7 +58,7 @@ macro_rules! accumulating {
 }
 
 accumulating! {
-    /// Counts of one worker, or totals over all workers.
+    /// Counts of a worker, or totals over all workers.
     Tally {
         /// Requests of an open loop or a scenario that became due.
         due: u64,
@@ -84,9 +84,9 @@ accumulating! {
         goaways: u64,
         /// Requests that a GOAWAY frame reported as unprocessed. They were sent again, and `sent` counts them once.
         repeated: u64,
-        /// WebSocket connections that the generator closed, and whose server replied with status code 1000.
+        /// WebSocket connections that the generator closed, and to which the server replied with status code 1000.
         normal_closures: u64,
-        /// Connections closed because no response came within the timeout.
+        /// Connections closed because no response arrived within the timeout.
         connections_hung: u64,
         /// Maximum number of due requests that waited for a free connection at the same time.
         backlog_peak: u64,
@@ -124,7 +124,7 @@ accumulating! {
     /// Counts of a use case: `due` is the sum of `done`, `failed` and `unfinished`.
     UseCaseTally {
         due: u64,
-        /// Arrivals whose last response was received.
+        /// Arrivals for which the last response was received.
         done: u64,
         /// Arrivals with a failed step.
         failed: u64,
@@ -134,7 +134,7 @@ accumulating! {
         latency: Distribution,
     }
 
-    /// Counts of a scenario, in the order of its operations and use cases.
+    /// Counts of a scenario, in the order of operations and use cases.
     ScenarioTally {
         operations: Vec<OperationTally>,
         use_cases: Vec<UseCaseTally>,

@@ -68,7 +68,8 @@ impl Peer {
     ///
     /// If `alpn` is HTTP/2, the server must select it. HTTP/1.1 needs no selection.
     ///
-    /// With `fixed`, all servers negotiate the same parameters: TLS 1.3, one cipher suite, one group, no resumption.
+    /// With `fixed`, all servers negotiate the same parameters: TLS 1.3, a single cipher suite and group, and no
+    /// resumption.
     pub fn with_tls(address: Address, host: &str, alpn: &[u8], fixed: bool) -> Result<Self, String> {
         let mut provider = ring::default_provider();
         if fixed {
@@ -252,7 +253,7 @@ impl Transport {
         }
     }
 
-    /// Write as many bytes as possible. TLS buffers all bytes, and `wants_write` tells whether some are still unsent.
+    /// Write as many bytes as possible. TLS buffers all bytes, and `wants_write` returns whether some are still unsent.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.write(bytes) };

@@ -28,13 +28,13 @@ const NORMAL: [u8; 2] = 1000u16.to_be_bytes();
 pub enum MessageEvent {
     /// The server accepted the upgrade, so messages may be sent.
     Opened,
-    /// A complete message, and whether it equals the expected one.
+    /// A complete message, and whether it equals the expected message.
     Message { equal: bool },
-    /// The server sent a close frame. `normal` is true if its status code is 1000.
+    /// The server sent a close frame. `normal` is true if the status code is 1000.
     Closed { normal: bool },
 }
 
-/// What the next byte belongs to.
+/// The part of the stream to which the next byte belongs.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Upgrade,
@@ -53,7 +53,7 @@ pub struct WebSocketSession {
     carry: Vec<u8>,          // incomplete header, or payload of a control frame
     message: Option<OpCode>, // opcode of an incomplete message
     received: usize,         // bytes of the message so far
-    equal: bool,             // whether the message has matched the expected one so far
+    equal: bool,             // whether the message has matched the expected message so far
 }
 
 impl WebSocketSession {

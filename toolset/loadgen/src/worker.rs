@@ -1,4 +1,4 @@
-//! A worker thread, which generates its share of the load on its share of the connections.
+//! A worker thread, which generates a share of the load on a share of the connections.
 
 mod connecting;
 mod echoes;
@@ -43,7 +43,7 @@ const WHEN_NEEDED: u64 = u64::MAX;
 /// Epoll identifier of the wake-up descriptor; connections use their index.
 const WAKE: u64 = u64::MAX;
 
-/// A request that is due but not yet sent. Times are in nanoseconds.
+/// A request that is due but still unsent. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct DueRequest {
     intended: u64,
@@ -52,7 +52,7 @@ struct DueRequest {
     repeated: Option<(u32, u32)>, // table index and sampling key of a request that is sent again
 }
 
-/// What a worker shares with the main thread: the plan, and the means of communication.
+/// State that a worker shares with the main thread: the plan, and the means of communication.
 #[derive(Debug)]
 pub struct WorkerContext {
     pub plan: Arc<Plan>,
@@ -61,7 +61,7 @@ pub struct WorkerContext {
     pub wake: OwnedFd, // eventfd that interrupts the worker's wait
 }
 
-/// The connections that are ready for another request, and the connections to reopen.
+/// The connections that are ready for a new request, and the connections to reopen.
 #[derive(Debug)]
 struct ConnectionPool {
     free: VecDeque<u32>, // open loops and scenarios: connections with room for a request, longest free first

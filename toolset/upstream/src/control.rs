@@ -53,7 +53,7 @@ pub fn serve<R: Responder>(
     }
 }
 
-/// Print one JSON line and flush standard output.
+/// Print a JSON line and flush standard output.
 pub fn print_line(value: &Value) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{value}").and_then(|()| out.flush()).map_err(|error| format!("standard output: {error}"))

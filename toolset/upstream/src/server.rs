@@ -1,4 +1,4 @@
-//! The event loop: connections, requests and delayed responses on one thread.
+//! The event loop: connections, requests and delayed responses on a single thread.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,7 +15,7 @@ use rustix::thread::set_current_timer_slack;
 use crate::clock::{SECOND, now, timespec};
 
 const BUFFER: usize = 256 * 1024;
-/// Maximum size of a request, in bytes. A longer request closes its connection.
+/// Maximum size of a request, in bytes. A longer request closes the connection.
 const REQUEST_LIMIT: usize = 64 * 1024;
 const LISTENER: u64 = u64::MAX;
 /// First epoll identifier of the descriptors added by `watch`.
@@ -36,7 +36,7 @@ pub trait Responder {
     fn accepted(&mut self) {}
 }
 
-/// A connection and its pending responses, which are sent in request order.
+/// A connection and the pending responses, which are sent in request order.
 #[derive(Debug)]
 struct Client {
     stream: TcpStream,
@@ -208,7 +208,7 @@ impl Server {
         }
     }
 
-    /// Close a connection. Its pending responses are generated and discarded, because the responder counts them.
+    /// Close a connection. Pending responses are generated and discarded, because the responder counts them.
     fn close<R: Responder>(&mut self, index: u32, responder: &mut R) {
         if let Some(client) = self.clients[index as usize].take() {
             let mut discarded = Vec::new();

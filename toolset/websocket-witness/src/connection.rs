@@ -1,4 +1,4 @@
-//! One connection: sends messages, and compares each echo with its message.
+//! A connection: sends messages, and compares each echo with the sent message.
 
 use std::collections::VecDeque;
 use std::ops::AddAssign;

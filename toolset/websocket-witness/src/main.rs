@@ -2,7 +2,7 @@
 //!
 //! Usage: websocket-witness --connections N --depth N --threads N --duration SECONDS --seed N URL
 //!
-//! It prints one line of JSON with the same keys as wrk's report (toolset/wrk/report.lua).
+//! It prints a line of JSON with the same keys as wrk's report (toolset/wrk/report.lua).
 
 mod arguments;
 mod connection;

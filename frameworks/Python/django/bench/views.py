@@ -37,7 +37,7 @@ class DatabaseErrors:
 
 @require_safe
 def json(_request: HttpRequest) -> HttpResponse:
-    """Return a JSON message, which is serialized anew for each request."""
+    """Return a JSON message, which is serialized for each request."""
     return JsonResponse({"message": "Hello, World!"})
 
 
@@ -49,7 +49,7 @@ def plaintext(_request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def db(_request: HttpRequest) -> HttpResponse:
-    """Return one random row."""
+    """Return a random row."""
     return JsonResponse(World.objects.get(pk=draws.row()).as_dict())
 
 
@@ -73,7 +73,7 @@ def cached_queries(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def updates(request: HttpRequest) -> HttpResponse:
-    """Lock rows in id order, so concurrent requests cannot deadlock, and write all rows with one statement."""
+    """Lock rows in id order, so concurrent requests cannot deadlock, and write all rows with a single statement."""
     with transaction.atomic():
         ids = draws.distinct_rows(draws.query_count(first(request, "queries")))
         worlds = [World.objects.select_for_update().get(pk=key) for key in ids]

@@ -1,5 +1,5 @@
-//! Implements the benchmark's test types with axum. Each usable CPU has a thread with its own runtime, listening socket
-//! and pipelined PostgreSQL connection.
+//! Implements the benchmark's test types with axum. Each usable CPU has a thread with a separate runtime, listening
+//! socket and pipelined PostgreSQL connection.
 
 mod database;
 mod items;

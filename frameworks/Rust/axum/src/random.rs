@@ -26,7 +26,7 @@ pub fn distinct_rows(count: usize) -> Vec<i32> {
     ids
 }
 
-/// Returns a random number from 1 to 10000 that differs from `old`, so that every update changes its row.
+/// Returns a random number from 1 to 10000 that differs from `old`, so that every update changes the row.
 pub fn other_number(old: i32) -> i32 {
     let drawn = fastrand::i32(1..ROWS);
     if drawn < old { drawn } else { drawn + 1 }

@@ -166,7 +166,7 @@ async fn delay(parameters: Parameters) -> &'static str {
     HELLO
 }
 
-/// Discards the request body, and returns its length in bytes.
+/// Discards the request body, and returns the length in bytes.
 async fn upload(body: Body) -> Result<String, StatusCode> {
     let mut chunks = body.into_data_stream();
     let mut bytes = 0;

@@ -19,7 +19,7 @@ pub struct Settings {
     pub cleartext_port: Option<u16>,
 }
 
-/// The HTTPS port, and the PEM files with the certificate and its key.
+/// The HTTPS port, and the PEM files with the certificate and the private key.
 pub struct Tls {
     pub port: u16,
     pub certificate: PathBuf,

@@ -1,4 +1,4 @@
-//! A non-blocking socket with its input and output buffers.
+//! A non-blocking socket with input and output buffers.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

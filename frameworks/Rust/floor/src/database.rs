@@ -1,4 +1,4 @@
-//! A thread's single PostgreSQL connection, which is reopened when lost, and the jobs that wait for its results.
+//! A thread's single PostgreSQL connection, which is reopened when lost, and the jobs that wait for results.
 
 use std::collections::VecDeque;
 use std::net::TcpStream;

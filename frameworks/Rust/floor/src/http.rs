@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use crate::random::clamped;
 
-/// Maximum length of a request's head, and of its body, in bytes.
+/// Maximum length of a request head, and of a request body, in bytes.
 const LONGEST: usize = 64 * 1024;
 const MAX_HEADERS: usize = 64;
 

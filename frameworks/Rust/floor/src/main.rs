@@ -1,5 +1,5 @@
 //! A server without a framework. It measures the floor: the cost of the machine and of PostgreSQL's protocol alone.
-//! Each usable CPU has a thread with its own epoll instance, listening socket and pipelined PostgreSQL connection.
+//! Each usable CPU has a thread with a separate epoll instance, listening socket and pipelined PostgreSQL connection.
 
 mod answers;
 mod connection;

@@ -1,4 +1,4 @@
-//! Requests to the upstream of `/fan-out`, and its responses. The upstream returns an integer for each GET.
+//! Requests to the upstream of `/fan-out`, and the responses. The upstream returns an integer for each GET.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -43,7 +43,7 @@ impl Target {
     }
 }
 
-/// Parses a response, which must have status 200, a Content-Length, and an integer as its body. Returns `None` if the
+/// Parses a response, which must have status 200, a Content-Length, and an integer as the body. Returns `None` if the
 /// response is incomplete.
 pub fn answer(bytes: &[u8]) -> Option<Result<Answer, String>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];

@@ -28,8 +28,8 @@ use self::jobs::Job;
 const ROWS: usize = 10_000;
 const EVENTS: usize = 1024;
 const SCRATCH: usize = 64 * 1024;
-/// Limit on a client's buffered input and on its buffered output, in bytes. Beyond the first, no more input is read;
-/// beyond the second, no more requests are handled.
+/// Limit, in bytes, on a client's input buffer, and on the output buffer. If the input buffer is full, no more input is
+/// read. If the output buffer is full, no more requests are handled.
 const BACKLOG: usize = 1 << 20;
 
 const LISTENER: u64 = 0;
@@ -69,7 +69,7 @@ struct Client {
     close: bool,
 }
 
-/// A connection to the upstream, and the job that waits for its response.
+/// A connection to the upstream, and the job that waits for the response.
 struct Call {
     connection: Connection,
     job: Option<usize>,
@@ -214,7 +214,7 @@ impl Worker {
         self.advance(index);
     }
 
-    /// Handles buffered requests until one of them has to wait, and writes the finished responses.
+    /// Handles buffered requests until a request has to wait, and writes the finished responses.
     fn advance(&mut self, index: usize) {
         let input = std::mem::take(&mut self.clients[index].connection.input);
         let mut used = 0;

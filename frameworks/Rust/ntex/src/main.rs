@@ -36,8 +36,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let upstream = settings.upstream.as_deref().map(Upstream::new).transpose()?;
     let cache = Cache::new(ROWS);
     println!("listening on {}:{}", address.0, address.1);
-    // Each worker calls this closure once, on its own runtime. By default, there is one worker per CPU in the affinity
-    // mask.
+    // Each worker calls this closure once, on the worker's runtime. By default, there is a worker for each CPU in the
+    // affinity mask.
     HttpServer::new(async move || {
         App::new()
             .middleware(DefaultHeaders::new().header("Server", "ntex"))

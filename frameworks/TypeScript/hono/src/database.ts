@@ -43,7 +43,7 @@ export async function cachedWorlds(ids: number[]): Promise<World[]> {
   return ids.map((id) => cache.get(id)!);
 }
 
-/** Stores all numbers in one statement, which locks the rows in the order of their ids. */
+/** Stores all numbers in a single statement, which locks the rows in the order of their ids. */
 export async function updateWorlds(changed: World[]): Promise<void> {
   const ids = changed.map((world) => world.id);
   const numbers = changed.map((world) => world.randomNumber);

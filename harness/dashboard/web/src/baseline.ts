@@ -1,11 +1,11 @@
-// Pure functions that compute ratios to another baseline on pages without a server. These ratios have no intervals,
+// Pure functions that compute ratios to a different baseline on pages without a server. These ratios have no intervals,
 // because only harness/stats computes intervals.
 import type { Ranking, Ratio, Row, RunDocument, Score, Standing, Table } from "./documents";
 import { isNumber } from "./format";
 
 /**
- * Return the document with ratios to `baseline`. A note replaces the summary, whose ratios refer to the recorded
- * baseline. Throw an Error if the run does not include `baseline`.
+ * Return the document with ratios to `baseline`. A note replaces the summary, because the ratios there refer to the
+ * recorded baseline. Throw an Error if the run does not include `baseline`.
  */
 export function rebase(doc: RunDocument, baseline: string): RunDocument {
   if (!doc.run.implementations.some((info) => info.name === baseline))

@@ -66,7 +66,7 @@ export function intervalPositions(statement: StatementVerdict) {
   return { unity: at(1), value: at(value), low: at(low), high: at(high), claimed };
 }
 
-/** Return the claims with this verdict (or any, if empty) whose text contains all words, ignoring case. */
+/** Return the claims that have this verdict (or any, if empty) and contain all words, ignoring case. */
 export function filterClaims(
   verdicts: readonly ClaimVerdict[],
   { text, verdict }: { text: string; verdict: string },

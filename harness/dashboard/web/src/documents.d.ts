@@ -139,7 +139,7 @@ export interface RunInfo {
   links: MachineLink[];
 }
 /**
- * A machine's properties, and a grade for its suitability for measurements.
+ * A machine's properties, and the grade of suitability for measurements.
  */
 export interface Machine {
   hostname: string;
@@ -163,7 +163,7 @@ export interface Machine {
   concerns: string[];
 }
 /**
- * An implementation as described by benchmark_config.json, and its build.
+ * An implementation as described by benchmark_config.json, and the result of the build.
  */
 export interface ImplementationInfo {
   name: string;
@@ -214,7 +214,7 @@ export interface BuildRecord {
   stand_ins: string[];
 }
 /**
- * A closed loop: each connection keeps ``depth`` requests outstanding, and sends the next one after a response.
+ * A closed loop: each connection keeps ``depth`` requests outstanding, and sends the next after a response.
  */
 export interface ClosedLoop {
   kind: "closed";
@@ -266,7 +266,7 @@ export interface MachineSet {
   processes: number[];
 }
 /**
- * One part of a selection of implementations. All parts share the baseline, but no other implementation.
+ * A part of a selection of implementations. All parts share the baseline, but no other implementation.
  */
 export interface Part {
   number: number;
@@ -332,7 +332,7 @@ export interface Table {
   rows: Row[];
 }
 /**
- * A row of a ranking table, with the results of one implementation.
+ * A row of a ranking table, with the results of an implementation.
  */
 export interface Row {
   implementation: string;
@@ -432,7 +432,7 @@ export interface LatencyGoal {
   seconds: number;
 }
 /**
- * An implementation's capacity at the latency goal, and its latency at several rates.
+ * An implementation's capacity at the latency goal, and the latency at several rates.
  */
 export interface GoalRow {
   implementation: string;
@@ -445,7 +445,7 @@ export interface GoalRow {
   points: RatePoint[];
 }
 /**
- * An implementation's latency in an open loop at one rate.
+ * An implementation's latency in an open loop at a given rate.
  */
 export interface RatePoint {
   purpose: "share" | "common";
@@ -613,7 +613,7 @@ export interface CellDocument {
   problems: ReadProblem[];
 }
 /**
- * One measurement of a cell (implementation x test type x load) in one process.
+ * A measurement of a cell (implementation x test type x load) in a process.
  */
 export interface Trial {
   started_at: number;
@@ -693,7 +693,7 @@ export interface Window {
   compiler_cpu: number | null;
 }
 /**
- * One client machine's share of a load that several machines generate together.
+ * A client machine's share of a load that several machines generate together.
  */
 export interface ClientUsage {
   client: string;
@@ -732,7 +732,7 @@ export interface Latency {
   histogram: [unknown, unknown][];
 }
 /**
- * Results of a scenario's arrivals: ``due`` is ``done`` + ``failed`` + ``unfinished``.
+ * Results of the arrivals in a scenario: ``due`` is ``done`` + ``failed`` + ``unfinished``.
  */
 export interface Arrivals {
   due: number;
@@ -743,7 +743,7 @@ export interface Arrivals {
   use_cases: UseCaseTimes[];
 }
 /**
- * Results of one operation of a use case in a scenario.
+ * Results of an operation of a use case in a scenario.
  */
 export interface OperationTimes {
   use_case: string;
@@ -755,7 +755,7 @@ export interface OperationTimes {
   service: Latency | null;
 }
 /**
- * Results of one use case in a scenario.
+ * Results of a use case in a scenario.
  */
 export interface UseCaseTimes {
   use_case: string;
@@ -824,7 +824,7 @@ export interface VerificationRecord {
   };
 }
 /**
- * A fresh start of an implementation: its startup time, trials and failures.
+ * A fresh start of an implementation: the startup time, trials and failures.
  */
 export interface ProcessRecord {
   implementation: string;
@@ -879,7 +879,7 @@ export interface ClaimVerdict {
   }[];
 }
 /**
- * The verdict on one of a claim's comparisons, with the measured values.
+ * The verdict on a comparison of a claim, with the measured values.
  */
 export interface StatementVerdict {
   name: string;

@@ -24,7 +24,7 @@ const COLUMNS = [
   ...["requests_per_second_per_megabyte", "threads", "startup_seconds", "errors", "notes"],
 ];
 
-/** Convert a ranking to cells, one row per implementation. */
+/** Convert a ranking to cells, with a row for each implementation. */
 export function rankingCells(list: readonly RankedRow[]): Cells {
   return {
     columns: COLUMNS,

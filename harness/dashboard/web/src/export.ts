@@ -34,7 +34,7 @@ export function saveSvg(svg: SVGSVGElement, name: string): void {
   save(new Blob([standalone(svg)], { type: "image/svg+xml" }), `${fileName(name)}.svg`);
 }
 
-/** Save a chart as PNG at twice its displayed size, so that it is sharp in print. */
+/** Save a chart as PNG at twice the displayed size, so that it is sharp in print. */
 export async function savePng(svg: SVGSVGElement, name: string): Promise<void> {
   const address = URL.createObjectURL(new Blob([standalone(svg)], { type: "image/svg+xml" }));
   try {
@@ -66,7 +66,7 @@ const EXPORTED_STYLES = [
   "font-weight",
 ];
 
-/** Return a drawing as an SVG document that needs no style sheet: attributes contain its computed styles. */
+/** Return a drawing as an SVG document that needs no style sheet: attributes contain the computed styles. */
 function standalone(svg: SVGSVGElement): string {
   const copy = svg.cloneNode(true);
   if (!(copy instanceof SVGSVGElement)) return "";

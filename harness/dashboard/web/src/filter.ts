@@ -24,7 +24,7 @@ export interface FacetValue {
   count: number;
 }
 
-/** Return each facet's values with the number of implementations. Facets with a single value are omitted. */
+/** Return each facet's values and the number of implementations per value. Facets with a single value are omitted. */
 export function facets(infos: Iterable<ImplementationInfo>): { facet: Facet; values: FacetValue[] }[] {
   const all = [...infos];
   return FACETS.map((facet) => ({ facet, values: valuesOf(all, facet) })).filter(({ values }) => values.length > 1);

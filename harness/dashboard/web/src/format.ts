@@ -17,7 +17,7 @@ export function rate(perSecond: number | null | undefined): string {
 /** Format a count with thousands separators. */
 export const count = rate;
 
-/** Format a number with `digits` significant digits, without an exponent unless its absolute value is below 1e-9. */
+/** Format a number with `digits` significant digits, without an exponent unless the absolute value is below 1e-9. */
 export function significant(value: number, digits = 3): string {
   if (value === 0) return "0";
   if (Math.abs(value) < 1e-9) return value.toExponential(1);
@@ -78,7 +78,7 @@ export function percent(value: number | null | undefined): string {
   return `${Math.abs(value) < 0.0995 ? (value * 100).toFixed(1) : (value * 100).toFixed(0)} %`;
 }
 
-/** Format an interval as ``[1.08, 1.17]``, or as "" if it is missing or its bounds are equal. */
+/** Format an interval as ``[1.08, 1.17]``, or as "" if it is missing or the bounds are equal. */
 export function span(
   low: number | null | undefined,
   high: number | null | undefined,
@@ -95,7 +95,7 @@ export function timesWithInterval(ratio: { value: number; low: number | null; hi
   return [times(ratio.value), span(ratio.low, ratio.high, factor)].filter(Boolean).join(" ");
 }
 
-/** Format a range of possible ranks: ``2`` or ``2–3``. */
+/** Format a rank range: ``2`` or ``2–3``. */
 export function ranks(interval: { low: number; high: number } | null | undefined): string {
   if (!interval) return UNKNOWN;
   return interval.low === interval.high ? String(interval.low) : `${interval.low}–${interval.high}`;

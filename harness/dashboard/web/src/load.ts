@@ -33,12 +33,12 @@ export function axis(loads: readonly Load[]): "queries" | "connections" {
   return loads.some((load) => load.queries !== null) ? "queries" : "connections";
 }
 
-/** Return a load's value of `parameter`, which is its position on the axis. */
+/** Return a load's value of `parameter`, which is the load's position on the axis. */
 export function position(load: Load, parameter: "queries" | "connections"): number {
   return parameter === "queries" ? (load.queries ?? 0) : load.connections;
 }
 
-/** Return a trial's name within its cell: "P1 R3" for process 1 and round 3, or "P1 R1, check by wrk" for a witness. */
+/** Return a trial's name within the cell: "P1 R3" for process 1 and round 3, or "P1 R1, check by wrk" for a witness. */
 export function trialName(trial: Trial): string {
   const purposes = { measure: "", witness: `check by ${trial.generator}`, share: "", common: "", search: "search" };
   return [`P${trial.process + 1} R${trial.round + 1}`, purposes[trial.purpose]].filter(Boolean).join(", ");

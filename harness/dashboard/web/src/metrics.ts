@@ -11,7 +11,7 @@ export interface MetricSpec {
   unit: string; // appended to values outside the table
   tickUnit?: number; // axis ticks are round multiples of this number
   lowerIsBetter: boolean;
-  always: boolean; // whether the column is shown even when another metric is selected
+  always: boolean; // whether the column is shown even when a different metric is selected
   processes: boolean; // whether harness/stats computes intervals and ranks for the metric
   figure(value: number | null | undefined): string;
   /** Return the value of a row, or null if it was not measured. */
@@ -140,7 +140,7 @@ export function availableMetrics(rows: readonly Row[]): MetricSpec[] {
   return Object.values(SPECS).filter((spec) => rows.some((row) => spec.value(row) !== null));
 }
 
-/** Return how good a value is relative to the best: 1 for the best value, less for all others. */
+/** Return how good a value is relative to the best: 1 for the best value, less for other values. */
 export function shareOfBest(spec: MetricSpec, value: number | null, best: number | null): number | null {
   if (!isNumber(value) || !isNumber(best) || value <= 0 || best <= 0) return null;
   return spec.lowerIsBetter ? best / value : value / best;

@@ -41,7 +41,7 @@ export interface Source {
   forget(id: string): void;
 }
 
-/** A source that holds all documents of a single run in memory. */
+/** A source with all documents of a single run in memory. */
 export class EmbeddedSource implements Source {
   readonly offline = true;
 
@@ -114,7 +114,7 @@ export class ServerSource implements Source {
   private readonly cache = new Map<string, Promise<unknown>>();
   private readonly opened = new Map<string, EmbeddedSource>();
 
-  /** Convert a TechEmpower file that was dropped on the page, and return its run id. */
+  /** Convert a TechEmpower file that was dropped on the page, and return the run id. */
   open(name: string, text: string): string {
     const id = `local:${this.opened.size + 1}-${name}`;
     this.opened.set(id, new EmbeddedSource(convert(JSON.parse(text), id)));
@@ -210,7 +210,7 @@ function baselineQuery(baseline: string): string {
   return baseline ? `?${new URLSearchParams({ baseline })}` : "";
 }
 
-/** Parse a document from the dashboard's server. Its structure is not checked, because the server is trusted. */
+/** Parse a document from the dashboard's server. The structure is not checked, because the server is trusted. */
 function parseServed<Document>(text: string): Document {
   // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- the server's models define the types
   return JSON.parse(text) as Document;

@@ -191,7 +191,7 @@ export function rowTies(list: readonly RankedRow[], inRankOrder: boolean): Tie[]
   return groupTies(inRankOrder ? list.map(({ row, standing }) => (row.ranked && standing?.tie_group) ?? null) : []);
 }
 
-/** Return the shading of each row, given each row's tie group. Adjacent rows of the same group are shaded alike. */
+/** Return the shading of each row, given each row's tie group. Adjacent rows of a group have the same shading. */
 export function groupTies(groups: readonly (number | false | null)[]): Tie[] {
   let parity: 0 | 1 = 1;
   return groups.map((group, index) => {

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.extras.gate.stacks import compiled, containers, node, python, scripted
 from harness.extras.gate.stacks.service_folder import SKIPPED_FOLDERS, ServiceFolder, Stack
 
-# Detectors in order of preference. Compose files with databases come first, because the service needs its databases.
+# Detectors in order of preference. Compose files with databases come first, because the service needs the databases.
 DETECTORS = (
     containers.detect_compose_with_dependencies,
     node.detect_node,

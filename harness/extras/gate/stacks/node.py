@@ -133,7 +133,7 @@ def _start(folder: ServiceFolder, package: Mapping[str, object], scripts: Mappin
 
 
 def _program(command: str, folder: ServiceFolder, manager: str) -> str:
-    """Prefix the command so that the shell finds its program in the installed packages."""
+    """Prefix the command so that the shell finds the program in the installed packages."""
     is_alone = not manager or bool(folder.first(*LOCKS))  # otherwise the packages are in a parent folder
     is_linked = manager != "berry" or "node-modules" in folder.text(".yarnrc.yml")
     runner = "node_modules/.bin/" if is_alone and is_linked else f"{RUNNERS[manager]} "

@@ -95,7 +95,7 @@ class ServiceFolder:
     def sources(self, suffixes: tuple[str, ...] = SOURCE_SUFFIXES) -> Iterator[str]:
         """Yield the paths of source files. Skip tests, build output and dependencies.
 
-        The files in a folder come before the files in its subfolders.
+        The files in a folder precede the files in subfolders.
         """
         count = 0
         for path, folders, names in os.walk(self.path):

@@ -1,4 +1,4 @@
-// A small shop that keeps its items in PostgreSQL.
+// A small shop that stores items in PostgreSQL.
 'use strict';
 
 const express = require('express');

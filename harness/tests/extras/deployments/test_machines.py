@@ -55,7 +55,7 @@ def test_smoke_run_measures_all_cells_and_cleans_up(lab: Lab, tmp_path: Path) ->
     for trial in records.trials:
         assert trial.errors.total == 0
         assert isinstance(trial.load, ClosedLoop)
-        assert (trial.connections or 0) >= trial.load.connections  # connections of both clients
+        assert (trial.connections or 0) >= trial.load.connections  # total over both clients
         assert trial.server.cpu_seconds > 0
         assert trial.cpu_per_request is not None
         assert (trial.database_cpu_seconds or 0) > 0 or trial.test_type == "json"

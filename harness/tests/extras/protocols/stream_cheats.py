@@ -149,7 +149,7 @@ def previous(self: StreamServer, session: ClientSession, message: str | bytes) -
 
 
 def reordered(self: StreamServer, session: ClientSession, message: str | bytes) -> Iterator[Event]:
-    """Swap two messages that arrive together, from time to time."""
+    """Occasionally swap two messages that arrive together."""
     held = session.state.pop("held", None)
     if held is None and session.requests % 16 == 4:
         session.state["held"] = message

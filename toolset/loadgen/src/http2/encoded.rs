@@ -10,7 +10,7 @@ const CONNECTION_FIELDS: [&str; 6] =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TableState {
     #[default]
-    Empty, // no request has been sent yet
+    Empty, // no request has been sent
     Filled,    // it contains `EncodedRequest::fields`
     TooLarge,  // the server wants a smaller table, so the next block empties it
     Abandoned, // it stays empty, and blocks use literals only

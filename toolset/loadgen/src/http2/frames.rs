@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::response::Violation;
 
-/// Bytes that a client sends before its first frame.
+/// Bytes that a client sends before the first frame.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Length of a frame header, in bytes.
 pub const HEAD_LENGTH: usize = 9;
@@ -41,7 +41,7 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Return the total length of the first frame in `bytes`, or `None` if its header is incomplete.
+    /// Return the total length of the first frame in `bytes`, or `None` if the frame header is incomplete.
     pub fn length(bytes: &[u8]) -> Result<Option<usize>, Violation> {
         let Some(head) = bytes.first_chunk::<HEAD_LENGTH>() else { return Ok(None) };
         let payload = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
@@ -96,7 +96,7 @@ pub fn push_head(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: 
     out.extend_from_slice(&[size[1], size[2], size[3], kind, flags, id[0], id[1], id[2], id[3]]);
 }
 
-/// Append a frame whose payload is a number.
+/// Append a frame with a number as payload.
 pub fn push_number(out: &mut Vec<u8>, kind: u8, stream: u32, value: u32) {
     push_head(out, 4, kind, 0, stream);
     out.extend_from_slice(&value.to_be_bytes());

@@ -1,6 +1,6 @@
 //! HTTP/2 header compression (RFC 7541): a decoder for responses, and functions that encode single fields.
 //!
-//! The tables and the integer encoding are implemented here; Huffman coding comes from a crate. `docs/dependencies.md`
+//! The tables and the integer encoding are implemented here; a crate provides Huffman coding. `docs/dependencies.md`
 //! explains why.
 
 use std::collections::VecDeque;
@@ -10,9 +10,9 @@ use httlib_huffman::DecoderSpeed;
 
 use crate::response::Violation;
 
-/// Size of the dynamic table in each direction, in bytes, unless a peer requests a smaller one.
+/// Size of the dynamic table in each direction, in bytes, unless a peer requests a smaller size.
 pub const TABLE_SIZE: usize = 4096;
-/// Overhead of a table entry in addition to its name and value, in bytes.
+/// Overhead of a table entry in addition to the name and value, in bytes.
 const ENTRY_OVERHEAD: usize = 32;
 
 const STATIC_FIELDS: &str = ":authority;:method GET;:method POST;:path /;:path /index.html;:scheme http;:scheme https;\
@@ -73,7 +73,7 @@ pub fn entry_size(name: &[u8], value: &[u8]) -> usize {
     name.len() + value.len() + ENTRY_OVERHEAD
 }
 
-/// A decoder for one connection's header blocks.
+/// A decoder for the header blocks of a connection.
 #[derive(Debug)]
 pub struct Decoder {
     table: Table,
@@ -89,7 +89,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Decode a complete header block, and pass its fields to `field`. Unwanted fields may be skipped.
+    /// Decode a complete header block, and pass the fields to `field`. Unwanted fields may be skipped.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -131,7 +131,7 @@ impl Decoder {
     }
 }
 
-/// Read an integer with a prefix of `bits` bits (RFC 7541 section 5.1) from `rest`.
+/// Read an integer with a `bits`-bit prefix (RFC 7541 section 5.1) from `rest`, and advance `rest`.
 fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Violation> {
     let invalid = Violation("integer in a header block is too long");
     let (&first, mut tail) = rest.split_first().ok_or(invalid)?;
@@ -153,7 +153,7 @@ fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Violation> {
     Ok(value)
 }
 
-/// Read a string from `rest`. Return whether it is Huffman-coded, and its bytes.
+/// Read a string from `rest`. Return whether it is Huffman-coded, and the bytes.
 fn string<'a>(rest: &mut &'a [u8]) -> Result<(bool, &'a [u8]), Violation> {
     let coded = rest.first().is_some_and(|first| first & 0x80 != 0);
     let length = integer(rest, 7)?;
@@ -207,7 +207,7 @@ pub fn push_static(out: &mut Vec<u8>, name: &str, value: &str) -> bool {
     true
 }
 
-/// Append a field as a literal. If `indexed` is true, the peer adds the field to its dynamic table.
+/// Append a field as a literal. If `indexed` is true, the peer adds the field to the dynamic table.
 pub fn push_literal(out: &mut Vec<u8>, name: &str, value: &str, indexed: bool) {
     let (flags, bits) = if indexed { (0x40, 6) } else { (0, 4) };
     let known = STATIC_TABLE.iter().position(|&(listed, _)| listed == name);

@@ -8,7 +8,7 @@ use crate::response::CapturedResponse;
 pub enum StreamEvent {
     /// The server's first settings have arrived, so requests may be sent.
     Opened,
-    /// A complete response. It is malformed if its length differs from Content-Length.
+    /// A complete response. It is malformed if the length differs from Content-Length.
     Response { index: usize, status: u16, size: u64, malformed: bool, capture: Option<Box<CapturedResponse>> },
     /// The server reset the stream.
     Reset { index: usize },
@@ -27,7 +27,7 @@ pub struct Stream {
     pub bodiless: bool,      // whether the response has no body, because the request was HEAD
     pub window: i64,         // bytes that the server may still send
     pub send_window: i64,
-    pub unsent: Vec<u8>, // rest of the request body, for which the server's window has no room yet
+    pub unsent: Vec<u8>, // rest of the request body, for which the server's window has no room
     pub capture: Option<Box<CapturedResponse>>,
 }
 

@@ -17,8 +17,8 @@ fn request(number: usize, body: &str) -> EncodedRequest {
 
 // ---- an independent server: the crate h2 -----------------------------------------------------------------------------
 
-/// Respond to each request with its repeated path and the length of its body. Wait until `group` requests are open, and
-/// then respond to the latest first, so that streams end out of order.
+/// Respond to each request with the repeated path and the length of the request body. Wait until `group` requests are
+/// open, and then respond to the latest first, so that streams end out of order.
 async fn serve(io: DuplexStream, builder: Builder, group: usize, size: usize) {
     let mut connection = builder.handshake::<_, Bytes>(io).await.unwrap();
     let mut waiting = Vec::new();
@@ -135,7 +135,7 @@ fn limits_of_the_server_are_respected() {
 
 // ---- hand-made frames ------------------------------------------------------------------------------------------------
 
-/// Return a session with open streams 1, 3, 5, ..., whose server has sent its settings.
+/// Return a session with open streams 1, 3, 5, ..., in which the server has sent the settings.
 fn session(settings: &[(u16, u32)], streams: usize) -> Http2Session {
     let mut out = Vec::new();
     let mut session = Http2Session::new(Limits { window: 10_000, ..LIMITS }, &mut out);

@@ -50,7 +50,7 @@ impl HeadCache {
     }
 }
 
-/// Parse a head, including its empty line.
+/// Parse a head, including the empty line.
 pub fn parse_head(bytes: &[u8]) -> Result<Head, Violation> {
     let mut lines = [MaybeUninit::uninit(); HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
@@ -111,7 +111,7 @@ pub fn ended_by_crlf(bytes: &[u8]) -> bool {
     memchr_iter(b'\n', bytes).all(|at| at > 0 && bytes[at - 1] == b'\r')
 }
 
-/// Parse a header section, including its empty line, and apply `read` to each header. Return the results, or nothing if
+/// Parse a header section, including the empty line, and apply `read` to each header. Return the results, or `None` if
 /// the section is invalid.
 pub fn headers<T>(lines: &[u8], read: impl Fn(&str, &[u8]) -> T) -> Option<Vec<T>> {
     let mut parsed = [httparse::EMPTY_HEADER; HEADERS];

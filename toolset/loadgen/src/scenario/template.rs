@@ -87,7 +87,7 @@ impl Template {
         }
     }
 
-    /// Append the template's text, with its placeholders replaced by values.
+    /// Append the template's text, with placeholders replaced by values.
     pub fn write(&self, values: &[Value], out: &mut String) {
         use std::fmt::Write;
         for part in &self.0 {
@@ -115,7 +115,7 @@ enum Piece<'a> {
     Name(&'a str),
 }
 
-/// Split a string at its placeholders. A name starts with a letter and continues with letters, digits and underscores;
+/// Split a string at the placeholders. A name starts with a letter and continues with letters, digits and underscores;
 /// any other dollar sign is literal.
 fn split_placeholders(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();

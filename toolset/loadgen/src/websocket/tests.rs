@@ -8,7 +8,7 @@ use super::*;
 
 type Serve = fn(&mut tungstenite::WebSocket<UnixStream>, Message);
 
-/// Run a tungstenite server in another thread, which calls `serve` for each message. Send `count` messages, with at
+/// Run a tungstenite server in a separate thread, which calls `serve` for each message. Send `count` messages, with at
 /// most two in flight, close the connection, and return the events.
 fn exchange(count: usize, serve: Serve) -> Vec<MessageEvent> {
     let (mut client, server) = UnixStream::pair().unwrap();

@@ -61,7 +61,7 @@ impl Worker {
         }
     }
 
-    /// Start using a connection whose handshake is complete.
+    /// Start using a connection after the handshake.
     pub(super) fn use_connection(&mut self, i: u32, time: u64) {
         self.pool.handshakes -= 1;
         self.connections[i as usize].state = ConnectionState::Up;

@@ -163,7 +163,7 @@ impl Worker {
         if expected { None } else { Some(Fault::Status) }
     }
 
-    /// Count the outcome of a request whose response is complete.
+    /// Count the outcome of a request with a complete response.
     #[inline]
     pub(super) fn conclude(&mut self, request: PendingRequest, fault: Option<Fault>, time: u64) {
         let tally = &mut self.tally;
@@ -242,9 +242,9 @@ impl Worker {
         self.dispatch(time);
     }
 
-    /// Close a connection and schedule its reopening at `retry`.
+    /// Close a connection, and schedule the reopening at `retry`.
     ///
-    /// The oldest outstanding request fails with `first`, later ones with `rest`.
+    /// The oldest outstanding request fails with `first`, later requests with `rest`.
     pub(super) fn lose_connection(&mut self, i: u32, retry: u64, first: Fault, rest: Fault) {
         if self.connections[i as usize].state == ConnectionState::Opening {
             return self.connect_failed(i, now());
@@ -266,7 +266,7 @@ impl Worker {
         }
     }
 
-    /// Close connections whose oldest request or handshake has exceeded the timeout.
+    /// Close connections on which the oldest request or the handshake has exceeded the timeout.
     pub(super) fn check_timeouts(&mut self, time: u64) {
         let timeout = self.context.plan.arguments.timeout;
         for i in 0..self.connections.len() as u32 {

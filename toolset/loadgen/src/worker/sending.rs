@@ -98,7 +98,7 @@ impl Worker {
         self.pool.down.push(Reverse((time, i)));
     }
 
-    /// Send one due request on a connection that has been free since `free_since`.
+    /// Send a due request on a connection that has been free since `free_since`.
     fn send(&mut self, i: u32, due: DueRequest, free_since: u64) {
         let plan = &self.context.plan;
         let (bytes, place, key) = if let Some(runner) = &mut self.runner {
@@ -116,7 +116,8 @@ impl Worker {
             (plan.requests.get(place).bytes.as_slice(), place, key)
         };
         let time = now();
-        // Lag is the generator's own delay. It excludes the time that the request spent waiting for a free connection.
+        // Lag is the delay that the generator causes. It excludes the time that the request spent waiting for a free
+        // connection.
         let lag = (due.noticed - due.intended) + time.saturating_sub(free_since.max(due.noticed));
         if due.repeated.is_none() {
             self.tally.lag.record(lag, 1);

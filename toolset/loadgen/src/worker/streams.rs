@@ -49,7 +49,7 @@ impl Worker {
         self.check_replies(i, time)
     }
 
-    /// Send the pending replies to control frames; a closed loop sends them together with its next requests. Close the
+    /// Send the pending replies to control frames; a closed loop sends them together with the next requests. Close the
     /// connection if the server does not read the replies. Return false if the connection was lost.
     pub(super) fn check_replies(&mut self, i: u32, time: u64) -> bool {
         let connection = &mut self.connections[i as usize];
@@ -70,7 +70,7 @@ impl Worker {
         self.connections[i as usize].state != ConnectionState::Down
     }
 
-    /// Close a connection, and return false to signal its loss.
+    /// Close a connection, and return false to signal the loss.
     pub(super) fn abandon(&mut self, i: u32, time: u64, fault: Fault) -> bool {
         self.batch.clear();
         self.lose_connection(i, time, fault, Fault::Dropped);

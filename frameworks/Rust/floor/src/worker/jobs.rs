@@ -16,9 +16,9 @@ pub(super) enum Work {
     Db,
     Queries,
     CachedQueries,
-    /// An update that is reading its rows.
+    /// An update that is reading rows.
     Updates,
-    /// An update that is writing its rows.
+    /// An update that is writing rows.
     Written,
     Fortunes,
     Delay,
@@ -231,7 +231,7 @@ impl Worker {
         self.finish(index);
     }
 
-    /// Responds to the client, and continues with its requests that arrived while the job was running.
+    /// Responds to the client, and continues with the client's requests that arrived while the job was running.
     pub(super) fn finish(&mut self, index: usize) {
         let job = self.jobs.remove(index);
         if self.clients.get(job.client).is_none_or(|client| client.serial != job.serial) {
@@ -281,7 +281,7 @@ impl Job {
     }
 }
 
-/// Adds a DataRow to its job. Returns None if the row does not match the job's statement.
+/// Adds a DataRow to a job. Returns None if the row does not match the job's statement.
 fn row(job: &mut Job, body: &[u8], cache: &[std::sync::atomic::AtomicI32]) -> Option<()> {
     let (first, second) = postgres::columns(body)?;
     let id = postgres::integer(first)?;

@@ -62,7 +62,7 @@ export function trimZeros(text: string): string {
   return text.replace(/(\d)\.(\d*?)0+(?!\d)/, (_, whole: string, rest: string) => (rest ? `${whole}.${rest}` : whole));
 }
 
-/** Remove each tick whose label would be closer than `gap` pixels to the label on its left. */
+/** Remove each tick with a label closer than `gap` pixels to the label on the left. */
 export function removeOverlappingTicks(ticks: Tick[], gap = 12): Tick[] {
   const visible: Tick[] = [];
   for (const tick of [...ticks].sort((a, b) => a.at - b.at)) {

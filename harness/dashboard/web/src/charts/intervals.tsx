@@ -1,5 +1,5 @@
-// A chart with one row per implementation: its value as a point and its interval as a bar, on a common axis. The scale
-// is logarithmic if the values span a wide range.
+// A chart with a row for each implementation: the value as a point and the interval as a bar, on a common axis. The
+// scale is logarithmic if the values span a wide range.
 import type { ComponentChildren } from "preact";
 import { isNumber, span } from "../format";
 import { Axes } from "./axes";

@@ -1,4 +1,4 @@
-// A scatter plot with one point per implementation, intervals for both values, and names where they fit.
+// A scatter plot with a point for each implementation, intervals for both values, and names where they fit.
 import { isNumber, span } from "../format";
 import { Axes } from "./axes";
 import { Chart } from "./frame";

@@ -1,4 +1,4 @@
-// Pure functions that compute a line chart's table of values and crosshair positions from its series.
+// Pure functions that compute a line chart's table of values and crosshair positions from the series.
 import type { Cells } from "../export";
 import { isNumber, span } from "../format";
 import type { Stop } from "./crosshair";
@@ -36,7 +36,7 @@ export function isSparse(series: Series): boolean {
   return series.isTimeSeries === true && series.points.filter(isDrawable).length < MIN_LINE_POINTS;
 }
 
-/** Return all points whose coordinates are finite numbers. */
+/** Return all points with finite coordinates. */
 export function drawablePoints(series: readonly Series[]): (Point & { y: number })[] {
   return series.flatMap((item) => item.points.filter(isDrawable));
 }
@@ -45,7 +45,7 @@ export function isDrawable(point: Point): point is Point & { y: number } {
   return isNumber(point.x) && isNumber(point.y);
 }
 
-/** Return one table row per point. If any point has an interval, the table has columns for its bounds. */
+/** Return a table row for each point. If any point has an interval, the table has columns for the bounds. */
 export function seriesCells(series: readonly Series[], columns: readonly [string, string, string]): Cells {
   const withInterval = series.some((item) => item.points.some((point) => isNumber(point.low)));
   return {

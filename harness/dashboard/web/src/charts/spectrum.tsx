@@ -1,4 +1,4 @@
-// A latency spectrum: one line of percentiles per implementation, with the range over processes. The percentile axis
+// A latency spectrum: a line of percentiles for each implementation, with the range over processes. The percentile axis
 // stretches the tail.
 import type { ComponentChildren } from "preact";
 import { seconds } from "../format";

@@ -1,4 +1,4 @@
-// The page of one implementation and test type: trials, validity checks, time series, verification, build and logs.
+// The page of an implementation and a test type: trials, validity checks, time series, verification, build and logs.
 import { useEffect } from "preact/hooks";
 import type { CellDocument, RunDocument } from "../documents";
 import { isNumber, micros, rate, seconds } from "../format";

@@ -1,4 +1,4 @@
-// Selects a run's tabs: its test types, and the views that have content.
+// Selects a run's tabs: the test types, and the views that have content.
 import type { ScenarioResults, RunDocument, Table } from "../documents";
 import { axis, position, testName } from "../load";
 import type { View } from "../route";
@@ -75,7 +75,7 @@ export function viewTabs(
   return views.filter((view) => view !== false);
 }
 
-/** Return the results of the order service, which has its own views, or null for any other test type. */
+/** Return the results of the order service, which has dedicated views, or null for any other test type. */
 export function orderResults({ ranking }: RunDocument, test: string): ScenarioResults | null {
   return test === ORDER ? (ranking.orders ?? null) : null;
 }

@@ -65,7 +65,7 @@ interface TipProps {
   children: ComponentChildren;
 }
 
-/** A button whose tooltip appears on hover and focus. */
+/** A button with a tooltip that appears on hover and focus. */
 export function Tip({ label, class: classes, tip, children }: TipProps) {
   const id = useId();
   const frame = useRef<HTMLSpanElement>(null);

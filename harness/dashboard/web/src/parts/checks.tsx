@@ -1,4 +1,4 @@
-// A cell's validity checks, and the checks that its responses failed during verification.
+// A cell's validity checks, and the checks that the responses failed during verification.
 import type { Trial, VerificationRecord } from "../documents";
 import { count, isNumber, significant } from "../format";
 import { label, trialName } from "../load";

@@ -1,7 +1,7 @@
 // A button that copies the address of the current view.
 import { useState } from "preact/hooks";
 
-const CONFIRMATION = 2000; // milliseconds for which the button says "Link copied"
+const CONFIRMATION = 2000; // milliseconds for which the button shows "Link copied"
 
 export function CopyLink() {
   const [state, setState] = useState<"idle" | "copied" | "manual">("idle");

@@ -1,4 +1,4 @@
-// Heat colours on logarithmic scales. A colour shows the same quantity as the number in its cell.
+// Heat colours on logarithmic scales. A colour shows the same quantity as the number in the cell.
 
 export const STEPS = 8;
 const LOWEST = 0.08; // shares of the best up to this value have the coldest colour
@@ -19,7 +19,7 @@ export interface RatioScale {
   coldest: number;
 }
 
-/** Return a scale that covers these ratios. Its range is limited, so that outliers do not stretch it. */
+/** Return a scale that covers these ratios. The range is limited, so that outliers do not stretch it. */
 export function ratioScale(ratios: readonly number[]): RatioScale {
   const range = (value: number): number => Math.min(MAX_RANGE, Math.max(MIN_RANGE, value));
   return {

@@ -1,4 +1,4 @@
-// An implementation's language, as a coloured dot before its name and as text below it. No information depends on the
+// An implementation's language, as a coloured dot before the name and as text below it. No information depends on the
 // colour alone.
 import type { ImplementationInfo } from "../documents";
 import { foldCase, NO_FACT } from "../filter";
@@ -37,7 +37,7 @@ export function LanguageLegend({ infos }: { infos: readonly ImplementationInfo[]
   );
 }
 
-/** An implementation's language and platform. Values that repeat its name or each other are omitted. */
+/** An implementation's language and platform. Values that repeat the name or each other are omitted. */
 export function LanguageFacts({ info, name }: { info: ImplementationInfo | null; name: string }) {
   const facts = [info?.language, info?.platform].filter(
     (fact, at, all) =>

@@ -19,7 +19,7 @@ interface Props {
   tests: string[];
   counting: readonly string[]; // test types that count towards the score
   scoreHeader: string; // header of the score column
-  commonFlags: readonly string[]; // flags shown above the table instead of in its rows
+  commonFlags: readonly string[]; // flags shown above the table instead of in the rows
   reference: string | null;
   spec: MetricSpec;
   scale: RatioScale | null; // colour scale for ratios; null if colours show shares of the best value

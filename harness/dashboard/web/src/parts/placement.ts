@@ -15,7 +15,7 @@ export function placeInside(element: HTMLElement | null): void {
   element.style.translate = `${x}px ${y}px`;
 }
 
-/** Return how far a range must move to fit between 0 and `size`. If it is too long, its start stays visible. */
+/** Return how far a range must move to fit between 0 and `size`. If it is too long, the start stays visible. */
 function shift(start: number, end: number, size: number): number {
   return Math.max(Math.min(0, size - EDGE - end), EDGE - start);
 }

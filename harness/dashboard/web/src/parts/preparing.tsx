@@ -1,4 +1,4 @@
-// Runs that are still being prepared, as shown in the list of runs and on the run's own page.
+// Runs that are still being prepared, as shown in the list of runs and on the run's page.
 import { useEffect, useState } from "preact/hooks";
 import type { PreparingRun } from "../documents";
 import { duration } from "../format";
@@ -34,7 +34,7 @@ export function Unavailable({ id, loaded, onRetry }: { id: string; loaded: Loade
   const list = useOptionalDocument(`runs#${version}`, failed && !source.offline ? () => source.runs() : null);
   const runs = list.state === "ready" ? (list.value?.preparing ?? []).filter((run) => run.run_id === id) : [];
   const preparing = runs.length > 0;
-  // The run may have started to measure after the request for its document failed. If so, request the document again.
+  // The run may have started to measure after the request for the document failed. If so, repeat the request.
   const outdated = failed && !source.offline && list.state === "ready" && !preparing;
   useEffect(() => {
     if (outdated) onRetry();

@@ -116,7 +116,7 @@ function rankText({ row, standing, position }: RankedRow): string {
   return standing ? ranks(standing.rank) : position === null ? "–" : String(position);
 }
 
-/** The cell for a metric other than the selected one. */
+/** The cell for a metric that is not selected. */
 function OtherMetric({ spec, entry }: { spec: MetricSpec; entry: RankedRow }) {
   const value = spec.value(entry.row);
   const estimate = spec.standing(entry.row)?.estimate;

@@ -1,4 +1,4 @@
-// The sortable ranking table: possible ranks, bars with whiskers, intervals and shaded tie groups.
+// The sortable ranking table: rank ranges, bars with whiskers, intervals and shaded tie groups.
 import { usePage } from "../hooks";
 import { bestValue } from "../metrics";
 import type { Sort } from "../route";
@@ -15,7 +15,7 @@ interface Props {
   caption: string;
   testType: string;
   loadsDiffer: boolean;
-  commonFlags: string[]; // flags shown above the table instead of in its rows
+  commonFlags: string[]; // flags shown above the table instead of in the rows
   baseline: string | null;
 }
 
@@ -35,7 +35,7 @@ export function RankingTable({ subject, list, all, columns, caption, ...more }: 
         <Head columns={columns} />
         <tbody role="rowgroup">
           {list.slice(0, limit).map((entry, index) => (
-            // Use the index as the key: after filtering, updating existing rows is cheaper than creating new ones.
+            // Use the index as the key: after filtering, updating existing rows is cheaper than creating new rows.
             <RankingRow
               key={index}
               entry={entry}

@@ -5,7 +5,7 @@ import { usePage } from "../hooks";
 import { placeInside } from "./placement";
 
 interface MenuPosition {
-  name: string; // implementation whose menu was opened; filtering may give the row to a different one
+  name: string; // implementation with the open menu; filtering may assign the row to a different implementation
   top: number; // pixels
   right: number;
 }

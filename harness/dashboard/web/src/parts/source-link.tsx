@@ -1,4 +1,4 @@
-// The name of an implementation's folder, with a link to its source code if the repository has a web address.
+// The name of an implementation's folder, with a link to the source code if the repository has a web address.
 import type { ImplementationInfo, RunDocument } from "../documents";
 
 export function SourceLink({ doc, info }: { doc: RunDocument; info: ImplementationInfo }) {

@@ -1,4 +1,4 @@
-// A second-by-second chart of a cell's trials. If a process is selected, the chart includes its warm-up.
+// A second-by-second chart of a cell's trials. If a process is selected, the chart includes the warm-up.
 import { LineChart } from "../charts/lines";
 import { seriesStyle } from "../charts/palette";
 import type { Trial } from "../documents";

@@ -18,7 +18,7 @@ export function verifiedText(rows: readonly Pick<Row, "checks" | "responses_chec
   return parts.filter(Boolean).join(", ");
 }
 
-/** A check mark whose tooltip says how many checks passed and how many responses were checked. */
+/** A check mark with a tooltip that shows how many checks passed and how many responses were checked. */
 export function VerifiedMark({ row }: { row: Row }) {
   const text = verifiedText([row]);
   if (!text || row.reason) return null;
@@ -29,7 +29,7 @@ export function VerifiedMark({ row }: { row: Row }) {
   );
 }
 
-/** A line that says how thoroughly the implementations were verified. Counts are summed over test types. */
+/** A line that shows how thoroughly the implementations were verified. Counts are summed over test types. */
 export function VerifiedLine({ rows }: { rows: readonly Row[] }) {
   const sums = new Map<string, Pick<Row, "checks" | "responses_checked">>();
   for (const row of rows) {

@@ -289,7 +289,7 @@ function testLoadList(test: string, file: Raw, data: Raw): ClosedLoop[] {
         : test === "plaintext"
           ? at("pipelineConcurrencyLevels").map((count) => load(count, null, 16))
           : sweeps.map((count) => load(count));
-  // If the file has more trials than declared loads, use a trial's position as its number of connections.
+  // If the file has more trials than declared loads, use a trial's position as the number of connections.
   for (let index = sweep.length; index < trialCount; index++) sweep.push(load(index + 1));
   return sweep;
 }

@@ -28,7 +28,7 @@ export function numbers(value: unknown): number[] {
 
 const UNITS: Record<string, number> = { us: 1e-6, µs: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600 };
 
-/** Convert one of wrk's durations, such as ``841.23us`` or ``1.02s``, to seconds. */
+/** Convert a duration from wrk, for example ``841.23us`` or ``1.02s``, to seconds. */
 export function duration(value: unknown): number | null {
   const match = /^\s*(\d+(?:\.\d+)?)\s*(us|µs|ms|s|m|h)\s*$/.exec(text(value));
   const unit = match?.[2] ? UNITS[match[2]] : undefined;

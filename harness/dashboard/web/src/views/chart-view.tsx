@@ -1,4 +1,5 @@
-// A test type's charts for the implementations that match the filter. Line charts show the first eight and pinned ones.
+// A test type's charts for the implementations that match the filter. Line charts show the first eight and all pinned
+// implementations.
 import type { RunDocument, TestDocument } from "../documents";
 import { usePage } from "../hooks";
 import type { View } from "../route";

@@ -1,4 +1,4 @@
-// A summary by language, platform or another facet: the implementations of each group, with their best and median.
+// A summary by language, platform or any other facet: the implementations of each group, with their best and median.
 import type { ImplementationInfo } from "../documents";
 import { StripChart } from "../charts/strips";
 import { facetValues, foldCase } from "../filter";

@@ -5,7 +5,7 @@ import { heat } from "../parts/heat";
 import { number, PlainTable } from "../parts/plain-table";
 import type { RankedRow } from "../table";
 
-/** A row of the ranking with its latency at the row's load. */
+/** A row of the ranking with the latency at the row's load. */
 export interface LatencyEntry {
   row: RankedRow;
   cell: CellLatency;

@@ -108,7 +108,7 @@ function latencyEntry(cells: ReadonlyMap<string, CellLatency>, row: RankedRow): 
   return cell ? [{ row, cell }] : [];
 }
 
-/** A note that says how latency was measured, with a warning about closed loops. */
+/** A note about how latency was measured, with a warning about closed loops. */
 function LatencyKind({ cells, omittedNote }: { cells: CellLatency[]; omittedNote: string }) {
   const bases = [...new Set(cells.map((cell) => cell.basis))];
   return (

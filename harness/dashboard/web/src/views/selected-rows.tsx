@@ -1,4 +1,4 @@
-// The selected implementations side by side: all metrics of a test type, or one metric for all test types.
+// The selected implementations side by side: all metrics of a test type, or a single metric for all test types.
 import { type Effect, ForestPlot } from "../charts/forest";
 import type { ImplementationInfo, RunDocument, Table } from "../documents";
 import { usePage } from "../hooks";
@@ -19,7 +19,7 @@ interface Props {
   doc: RunDocument;
   infos: ReadonlyMap<string, ImplementationInfo>;
   test: string; // test type; ignored without a table
-  table: Table | null; // null in the overall view, which shows one metric for all test types
+  table: Table | null; // null in the overall view, which shows a single metric for all test types
 }
 
 export function SelectedRows({ doc, infos, test, table }: Props) {

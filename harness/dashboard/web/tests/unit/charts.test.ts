@@ -63,7 +63,7 @@ test("names in a scatter plot cover neither names nor points", () => {
   expect(placeLabels(boxes, points, [true, false, false, false])).toEqual([true, false, true, true]);
 });
 
-test("a time series below five windows has no line", () => {
+test("a time series with fewer than five windows has no line", () => {
   const series = (windows: number, isTimeSeries = true) => ({
     name: "P1 R1",
     style: seriesStyle(0),

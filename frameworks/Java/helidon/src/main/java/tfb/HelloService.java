@@ -17,7 +17,7 @@ final class HelloService {
         response.send("Hello, World!");
     }
 
-    /** Sleeps for the requested time. Only the virtual thread waits; its carrier thread runs other requests. */
+    /** Sleeps for the requested time. Only the virtual thread waits; the carrier thread runs other requests. */
     void delay(ServerRequest request, ServerResponse response) throws InterruptedException {
         Thread.sleep(IntegerParameter.clamp(request.query().first("ms").orElse(null), 0, 1000, 0));
         plaintext(request, response);

@@ -23,7 +23,7 @@ import java.sql.SQLException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Starts the server. Each connection has its own virtual thread, which handles requests in sequence and may block. */
+/** Starts the server. A separate virtual thread per connection handles requests in sequence and may block. */
 public final class Main {
 
     private static final System.Logger LOG = System.getLogger(Main.class.getName());

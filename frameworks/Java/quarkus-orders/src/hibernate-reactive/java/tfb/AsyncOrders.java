@@ -6,7 +6,10 @@ import jakarta.persistence.LockModeType;
 import java.util.List;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 
-/** Order operations with Hibernate Reactive. Changes lock the order's row before they read the items. */
+/**
+ * The operations on orders, implemented with Hibernate Reactive. Changes lock the order's row before they read the
+ * items.
+ */
 @ApplicationScoped
 class AsyncOrders {
 

@@ -22,7 +22,7 @@ public class ConstraintFailureMapper implements ExceptionMapper<ConstraintViolat
     }
 
     /**
-     * Returns the invalid property's name: the last node of its path, which starts with the method and the parameter.
+     * Returns the invalid property's name: the last node of the path, which starts with the method and the parameter.
      */
     private static String member(ConstraintViolation<?> violation) {
         String name = null;

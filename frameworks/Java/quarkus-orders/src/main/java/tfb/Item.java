@@ -5,7 +5,7 @@ import jakarta.persistence.Id;
 import jakarta.persistence.Table;
 import java.math.BigDecimal;
 
-/** A row of the {@code item} table, with its current price. */
+/** A row of the {@code item} table, with the current price. */
 @Entity
 @Table(name = "item")
 public class Item {

@@ -68,7 +68,7 @@ public class Order {
         return items;
     }
 
-    /** Adds {@code quantity} units of the item at its current price. */
+    /** Adds {@code quantity} units of the item at the current price. */
     void add(Item item, int quantity) {
         items.add(new OrderItem(this, item, quantity));
         sumUp();

@@ -9,7 +9,7 @@ public record Problem(String type, String title, int status, String detail) {
 
     private static final MediaType PROBLEM_JSON = new MediaType("application", "problem+json");
 
-    /** Builds the response with the given status and a problem as its body. */
+    /** Builds the response with the given status and a problem as the body. */
     static Response in(Response.ResponseBuilder response, StatusType status, String detail) {
         Problem problem = new Problem("about:blank", status.getReasonPhrase(), status.getStatusCode(), detail);
         return response.status(status).type(PROBLEM_JSON).entity(problem).build();

@@ -5,7 +5,7 @@ final class Queries {
 
     static final String ITEMS = "from Item where id in :ids";
 
-    /** Reads an order and its items with a single statement, so both come from the same snapshot. */
+    /** Reads an order and its items with a single statement, so both are from the same snapshot. */
     static final String ORDER = "from Order o left join fetch o.items where o.id = :id";
 
     static final String ORDER_ITEM = """

@@ -5,7 +5,8 @@ import jakarta.enterprise.context.ApplicationScoped;
 import java.util.List;
 
 /**
- * Order operations with Hibernate ORM, wrapped in Unis. The blocking code runs on the worker thread that subscribes.
+ * The operations on orders, implemented with Hibernate ORM and wrapped in Unis. The blocking code runs on the worker
+ * thread that subscribes.
  */
 @ApplicationScoped
 class AsyncOrders {

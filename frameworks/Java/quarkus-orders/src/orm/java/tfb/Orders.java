@@ -6,7 +6,9 @@ import jakarta.transaction.Transactional;
 import java.util.List;
 import org.hibernate.Session;
 
-/** Order operations with Hibernate ORM. Changes lock the order's row before they read the items. */
+/**
+ * The operations on orders, implemented with Hibernate ORM. Changes lock the order's row before they read the items.
+ */
 @ApplicationScoped
 class Orders {
 

@@ -9,7 +9,7 @@ import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 
 /**
  * Repository for the {@code world} table. A session runs one statement at a time, so rows are read in sequence.
- * Hibernate writes changes in one batch.
+ * Hibernate writes changes in a single batch.
  */
 @ApplicationScoped
 class WorldRepository {

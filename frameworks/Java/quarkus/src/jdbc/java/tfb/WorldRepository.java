@@ -8,7 +8,7 @@ import java.sql.SQLException;
 import java.util.concurrent.ThreadLocalRandom;
 import javax.sql.DataSource;
 
-/** Repository for the {@code world} table. Reads each row with its own SELECT, and writes all rows with one UPDATE. */
+/** Repository for the {@code world} table. Reads each row with a SELECT, and writes all rows with a single UPDATE. */
 @ApplicationScoped
 class WorldRepository {
 

@@ -6,7 +6,8 @@ import java.util.List;
 import org.hibernate.Session;
 
 /**
- * Repository for the {@code world} table. Reads each row with its own SELECT; Hibernate writes changes in one batch.
+ * Repository for the {@code world} table. Reads each row with a separate SELECT; Hibernate writes changes in a single
+ * batch.
  */
 @ApplicationScoped
 class WorldRepository {

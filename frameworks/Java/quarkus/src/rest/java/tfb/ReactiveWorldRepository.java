@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Repository for the {@code world} table. It pipelines a request's SELECTs on one connection, and writes all rows with
- * a single UPDATE.
+ * Repository for the {@code world} table. It pipelines a request's SELECTs on a single connection, and writes all rows
+ * with a single UPDATE.
  */
 @ApplicationScoped
 class ReactiveWorldRepository {

@@ -10,7 +10,7 @@ import org.eclipse.microprofile.rest.client.inject.RegisterRestClient;
 @RegisterRestClient(configKey = "upstream")
 public interface Upstream {
 
-    /** Blocks until the response arrives, and returns its body, a decimal integer. */
+    /** Blocks until the response arrives, and returns the body, a decimal integer. */
     @GET
     String value();
 

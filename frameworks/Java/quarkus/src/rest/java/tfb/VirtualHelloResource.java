@@ -27,7 +27,7 @@ public class VirtualHelloResource {
         return "Hello, World!";
     }
 
-    /** Sleeps for the requested time. Only the virtual thread waits; its carrier thread runs other requests. */
+    /** Sleeps for the requested time. Only the virtual thread waits; the carrier thread runs other requests. */
     @GET
     @Path("delay")
     @Produces(MediaType.TEXT_PLAIN)

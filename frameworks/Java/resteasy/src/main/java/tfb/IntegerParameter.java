@@ -5,7 +5,7 @@ import java.util.regex.Pattern;
 
 /**
  * An integer query parameter. {@code value} is null if the text is not an integer. If a parameter is repeated, JAX-RS
- * passes its first value to {@link #fromString}.
+ * passes the first value to {@link #fromString}.
  */
 public record IntegerParameter(BigInteger value) {
 

@@ -42,7 +42,7 @@ final class Server {
                 .setIoThreads(Runtime.getRuntime().availableProcessors())
                 .setWorkerThreads(workers)
                 .setSocketOption(Options.BACKLOG, BACKLOG)
-                // Undertow's default pool keeps only four buffers per thread, and allocates any others anew for each
+                // Undertow's default pool keeps only four buffers per thread, and allocates additional buffers for each
                 // use.
                 .setByteBufferPool(new DefaultByteBufferPool(true, BUFFER_BYTES, POOLED_BUFFERS, BUFFERS_OF_A_THREAD))
                 .setServerOption(UndertowOptions.MAX_HEADER_SIZE, MAX_HEADER_BYTES)
@@ -51,7 +51,7 @@ final class Server {
         return server;
     }
 
-    /** Stops the server. Requests in progress are completed, and new ones are rejected with 503. */
+    /** Stops the server. Requests in progress are completed, and new requests are rejected with 503. */
     void stop() {
         requests.shutdown();
         try {

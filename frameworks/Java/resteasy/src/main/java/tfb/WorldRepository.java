@@ -7,7 +7,7 @@ import java.sql.SQLException;
 import java.util.concurrent.ThreadLocalRandom;
 import javax.sql.DataSource;
 
-/** Repository for the {@code world} table. Reads each row with its own SELECT, and writes all rows with one UPDATE. */
+/** Repository for the {@code world} table. Reads each row with a SELECT, and writes all rows with a single UPDATE. */
 public final class WorldRepository {
 
     static final int ROWS = 10_000;
@@ -15,7 +15,7 @@ public final class WorldRepository {
     private static final int MAX_NUMBER = 10_000;
 
     private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = ?";
-    /** Reads from a copy of the {@code world} table. The copy is never updated, so its rows may be cached. */
+    /** Reads from a copy of the {@code world} table. The copy is never updated, so the rows may be cached. */
     private static final String SELECT_CACHEABLE = "SELECT id, randomnumber FROM \"World\" WHERE id = ?";
     private static final String UPDATE = """
             UPDATE world SET randomnumber = changed.number

@@ -5,7 +5,7 @@ import jakarta.persistence.Id;
 import java.math.BigDecimal;
 import org.hibernate.annotations.Immutable;
 
-/** An item with its current price. */
+/** An item with the current price. */
 @Entity
 @Immutable
 public class Item {

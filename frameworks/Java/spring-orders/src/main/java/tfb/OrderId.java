@@ -1,6 +1,6 @@
 package tfb;
 
-/** An order id in a path, which consists of digits only. Spring's own conversion would also accept 0x1, #1 and +1. */
+/** An order id in a path, which consists of digits only. Spring's conversion would also accept 0x1, #1 and +1. */
 record OrderId(long value) {
 
     static final String DIGITS = "[1-9][0-9]*";

@@ -11,7 +11,7 @@ import org.springframework.stereotype.Service;
 import org.springframework.transaction.annotation.Transactional;
 import org.springframework.web.server.ResponseStatusException;
 
-/** Order operations. Each method runs in one transaction. */
+/** The operations on orders. Each method runs in a transaction. */
 @Service
 @Transactional
 class OrderService {

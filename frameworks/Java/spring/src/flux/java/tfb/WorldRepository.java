@@ -10,8 +10,8 @@ import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /**
- * Repository for the {@code world} table. It runs a request's SELECTs on one connection, and writes all rows with a
- * single UPDATE.
+ * Repository for the {@code world} table. It runs a request's SELECTs on a single connection, and writes all rows with
+ * a single UPDATE.
  */
 @Repository
 class WorldRepository {

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 
-/** The /fortunes page. JStachio compiles its template to Java. */
+/** The /fortunes page. JStachio compiles the template to Java. */
 @JStache(path = "fortunes.mustache")
 public record FortunesPage(List<Fortune> fortunes) {
 

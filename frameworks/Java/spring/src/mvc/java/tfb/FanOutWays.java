@@ -46,7 +46,7 @@ class FanOutWays {
         return IntStream.range(0, calls).parallel().mapToLong(call -> upstream.value()).sum();
     }
 
-    /** Uses CompletableFuture with its default executor, the common pool. The request's thread only waits. */
+    /** Uses CompletableFuture with the default executor, the common pool. The request's thread only waits. */
     long commonPool(int calls) {
         return joined(calls, () -> CompletableFuture.supplyAsync(upstream::value));
     }

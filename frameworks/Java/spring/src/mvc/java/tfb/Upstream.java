@@ -17,9 +17,9 @@ import reactor.core.publisher.Mono;
 import reactor.netty.resources.ConnectionProvider;
 
 /**
- * The service that /fan-out calls. RestClient and WebClient share one Reactor Netty client and its connections. The
- * JDK's client is used only asynchronously. If a common-pool thread blocked on it, the pool would start an additional
- * thread (ForkJoinPool.ManagedBlocker), so the pool's size would have no effect.
+ * The service that /fan-out calls. RestClient and WebClient share the connections of a Reactor Netty client. The JDK's
+ * client is used only asynchronously. If a common-pool thread blocked on it, the pool would start an additional thread
+ * (ForkJoinPool.ManagedBlocker), so the pool's size would have no effect.
  */
 @Component
 class Upstream {
@@ -45,7 +45,7 @@ class Upstream {
         this.reactive = WebClient.builder().clientConnector(new ReactorClientHttpConnector(netty)).build();
     }
 
-    /** Calls the upstream and returns its number. Blocks until the response arrives. */
+    /** Calls the upstream and returns the number. Blocks until the response arrives. */
     long value() {
         return Long.parseLong(blocking.get().uri(url).retrieve().body(String.class));
     }

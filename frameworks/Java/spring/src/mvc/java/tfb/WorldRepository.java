@@ -6,7 +6,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.core.RowMapper;
 import org.springframework.stereotype.Repository;
 
-/** Repository for the {@code world} table. Reads each row with its own SELECT, and writes all rows with one UPDATE. */
+/** Repository for the {@code world} table. Reads each row with a SELECT, and writes all rows with a single UPDATE. */
 @Repository
 class WorldRepository {
 

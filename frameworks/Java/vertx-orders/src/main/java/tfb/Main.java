@@ -10,7 +10,7 @@ import io.vertx.core.transport.Transport;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** Deploys one verticle per CPU, each on its own event loop, and stops the verticles on SIGTERM. */
+/** Deploys one verticle per CPU, each on a separate event loop, and stops the verticles on SIGTERM. */
 public final class Main {
 
     private static final System.Logger LOG = System.getLogger(Main.class.getName());

@@ -21,7 +21,7 @@ import java.time.format.DateTimeFormatter;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/** One event loop's HTTP server, routes and database connections. */
+/** An event loop's HTTP server, routes and database connections. */
 final class OrdersVerticle extends VerticleBase {
 
     private static final int MAX_BODY_BYTES = 100 * 1024;

@@ -8,7 +8,7 @@ import io.vertx.ext.web.RoutingContext;
 import io.vertx.ext.web.handler.HttpException;
 import java.util.concurrent.TimeUnit;
 
-/** Responds to failures with a problem (RFC 9457). Failures without a status come from the database and become 503. */
+/** Responds to failures with a problem (RFC 9457). Failures without a status are database failures and become 503. */
 final class Problems implements Handler<RoutingContext> {
 
     private static final System.Logger LOG = System.getLogger(Problems.class.getName());

@@ -2,7 +2,7 @@ package tfb;
 
 import io.vertx.ext.web.RoutingContext;
 
-/** Parses integer query parameters. If a parameter is repeated, its first value counts. */
+/** Parses integer query parameters. If a parameter is repeated, the first value counts. */
 final class IntegerParameter {
 
     private IntegerParameter() {}

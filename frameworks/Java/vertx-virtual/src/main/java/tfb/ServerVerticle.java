@@ -18,8 +18,8 @@ import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One verticle's HTTP server, routes and database connection. Handlers run on virtual threads. The verticle switches to
- * another request only while a handler is in {@code await}.
+ * A verticle's HTTP server, routes and database connection. Handlers run on virtual threads. The verticle switches to a
+ * different request only while a handler is in {@code await}.
  */
 final class ServerVerticle extends VerticleBase {
 

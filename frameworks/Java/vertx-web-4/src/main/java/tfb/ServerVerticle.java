@@ -22,7 +22,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** One event loop's HTTP servers, routes and database connection. */
+/** An event loop's HTTP servers, routes and database connection. */
 final class ServerVerticle extends AbstractVerticle {
 
     private static final System.Logger LOG = System.getLogger(ServerVerticle.class.getName());

@@ -53,7 +53,7 @@ final class Database {
     }
 
     /**
-     * Connects; after a failure, retries every second. The future succeeds after the first attempt, even a failed one,
+     * Connects; after a failure, retries every second. The future succeeds after the first attempt, even if it failed,
      * or after 3 s.
      */
     Future<Void> connect() {

@@ -11,7 +11,7 @@ import io.vertx.ext.web.codec.BodyCodec;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Handlers for /delay, which waits for a timer, and /fan-out, which waits for another service. */
+/** Handlers for /delay, which waits for a timer, and /fan-out, which waits for an upstream service. */
 final class WaitingHandlers {
 
     private static final int CONNECTIONS = 512;
