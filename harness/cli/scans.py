@@ -57,7 +57,7 @@ class Audit:
     not_judged: str = ""
 
 
-def tracked(*patterns: str) -> list[Path]:
+def list_files(*patterns: str) -> list[Path]:
     """Return the repository's files that match any of the patterns, except for files that git ignores.
 
     In a pattern, ``*`` also matches slashes. A pattern that begins with ``:!`` excludes files.
@@ -76,22 +76,22 @@ def tracked(*patterns: str) -> list[Path]:
 
 def spelling() -> int:
     """Run codespell on all text files. pyproject.toml lists accepted words."""
-    return _run_tool([str(BIN / "codespell"), *_names(tracked(*UNSPELLED))])
+    return _run_tool([str(BIN / "codespell"), *_names(list_files(*UNSPELLED))])
 
 
 def markdown() -> int:
     """Run pymarkdown, which checks formatting, on every Markdown document."""
-    return _run_tool([str(BIN / "pymarkdown"), "scan", *_names(tracked(*DOCUMENTS))])
+    return _run_tool([str(BIN / "pymarkdown"), "scan", *_names(list_files(*DOCUMENTS))])
 
 
 def prose() -> int:
     """Run proselint, which checks usage and style, on every Markdown document."""
-    return _run_tool([str(BIN / "proselint"), "--config", str(PROSE_RULES), "check", *_names(tracked(*DOCUMENTS))])
+    return _run_tool([str(BIN / "proselint"), "--config", str(PROSE_RULES), "check", *_names(list_files(*DOCUMENTS))])
 
 
 def shell() -> int:
     """Run ShellCheck on every shell script."""
-    scripts = [path for path in tracked() if is_shell_script(path)]
+    scripts = [path for path in list_files() if is_shell_script(path)]
     return _run_tool([str(BIN / "shellcheck"), *_names(scripts)])
 
 
@@ -105,19 +105,19 @@ def is_shell_script(path: Path) -> bool:
 
 def workflows() -> int:
     """Run zizmor on every CI workflow and composite action."""
-    files = tracked(*WORKFLOWS, *ACTIONS)
+    files = list_files(*WORKFLOWS, *ACTIONS)
     return _run_tool([str(BIN / "zizmor"), "--offline", "--no-progress", "--strict-collection", *_names(files)])
 
 
 def actionlint() -> int:
     """Run actionlint on every CI workflow. It checks the shell commands in workflows with ShellCheck."""
     tool = ["go", "-C", str(ACTIONLINT), "tool", "actionlint", "-no-color", "-shellcheck", str(BIN / "shellcheck")]
-    return _run_tool([*tool, *map(str, tracked(*WORKFLOWS))])
+    return _run_tool([*tool, *map(str, list_files(*WORKFLOWS))])
 
 
 def audit_python() -> int:
     """Run pip-audit on the Python lock files."""
-    return _report_audits(map(python_audit, tracked("requirements*.lock")))
+    return _report_audits(map(python_audit, list_files("requirements*.lock")))
 
 
 def python_audit(lock: Path) -> Audit:
@@ -142,7 +142,7 @@ def python_audit(lock: Path) -> Audit:
 
 def audit_npm() -> int:
     """Run npm audit on the lock files in the dashboard and the toolset."""
-    locks = [lock for lock in tracked("*package-lock.json") if _name(lock).startswith(NPM_FOLDERS)]
+    locks = [lock for lock in list_files("*package-lock.json") if _name(lock).startswith(NPM_FOLDERS)]
     return _report_audits(map(npm_audit, locks))
 
 
@@ -163,7 +163,7 @@ def npm_audit(lock: Path) -> Audit:
 
 def audit_rust() -> int:
     """Run cargo-audit on every Cargo.lock."""
-    locks = tracked("*Cargo.lock")
+    locks = list_files("*Cargo.lock")
     copy = os.environ.get(RUST_ADVISORIES_COPY)
     if copy is None and (reason := _unreachable(RUST_ADVISORIES)):
         return _report_audits(Audit(lock=_name(lock), not_judged=reason) for lock in locks)

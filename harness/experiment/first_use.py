@@ -36,7 +36,7 @@ class FirstUseTask:
     crate: str = ""  # name of the crate that the task builds; empty for other tasks
 
 
-def find_chores(settings: Settings, plan: Plan) -> tuple[FirstUseTask, ...]:
+def find_first_use_tasks(settings: Settings, plan: Plan) -> tuple[FirstUseTask, ...]:
     """Return the one-time installations and builds that a run needs, except for builds of implementations."""
     if settings.hosts.uses_remote_machines:  # remote machines are prepared over ssh instead
         return ()
@@ -58,15 +58,15 @@ def find_chores(settings: Settings, plan: Plan) -> tuple[FirstUseTask, ...]:
     packages = requirements.missing_packages(
         requirements.tool_requirements(plan.implementations, **settings.requirements)
     )
-    chores = []
+    first_use_tasks = []
     if packages and settings.consent != "no" and shutil.which("apt-get"):
         seconds = APT_SECONDS + PACKAGE_SECONDS * len(packages)
-        chores.append(FirstUseTask(description=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
+        first_use_tasks.append(FirstUseTask(description=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
     if settings.mode == "benchmark" and crates.find_built("loadgen", "loadgen") is None:
-        chores.append(_crate("loadgen"))
+        first_use_tasks.append(_crate("loadgen"))
     if calls_upstream(settings, plan) and crates.find_built("upstream", "upstream") is None:
-        chores.append(_crate("upstream"))
-    return tuple(chores)
+        first_use_tasks.append(_crate("upstream"))
+    return tuple(first_use_tasks)
 
 
 def _crate(name: str) -> FirstUseTask:
@@ -85,18 +85,18 @@ def calls_upstream(settings: Settings, plan: Plan) -> bool:
     return called and not hidden and upstream.available()
 
 
-def describe_chores(chores: Sequence[FirstUseTask]) -> str:
+def describe_first_use_tasks(first_use_tasks: Sequence[FirstUseTask]) -> str:
     """Return a line that announces the tasks, or an empty string if there are none."""
-    if not chores:
+    if not first_use_tasks:
         return ""
-    seconds = format_elapsed(sum(chore.seconds for chore in chores))
-    names = "; ".join(chore.description for chore in chores)
+    seconds = format_elapsed(sum(task.seconds for task in first_use_tasks))
+    names = "; ".join(task.description for task in first_use_tasks)
     return f"first use on this machine: setup takes about {seconds} before measurement starts: {names}"
 
 
-def build_upstream(chores: Sequence[FirstUseTask], progress: ProgressTracker) -> None:
+def build_upstream(first_use_tasks: Sequence[FirstUseTask], progress: ProgressTracker) -> None:
     """Build the upstream service now if it is missing, so that no server has to wait for the build."""
-    if any(chore.crate == "upstream" for chore in chores):
+    if any(task.crate == "upstream" for task in first_use_tasks):
         try:
             crates.upstream_program()
         except TfbError as error:  # not fatal: only the servers that call the service will fail to start

@@ -249,13 +249,13 @@ def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> 
     logs = RunStore(Path(tempfile.mkdtemp(prefix="tfb-logs-")), started_at=time.time())
     before, keep = len(progress.problems), False
     try:
-        chores = first_use.find_chores(settings, plan)
-        with preparing_runtime(chores, progress):
+        first_use_tasks = first_use.find_first_use_tasks(settings, plan)
+        with preparing_runtime(first_use_tasks, progress):
             run_id = logs.run_id.replace("_", "-")
             runtime = choose_runtime(settings, plan.implementations, logs.folder / "logs", run_id=run_id)
         if settings.runtime == "auto":
             progress.note(f"{runtime.name} runtime (auto; choose with --runtime docker or --runtime local)")
-        first_use.build_upstream(chores, progress)
+        first_use.build_upstream(first_use_tasks, progress)
         builds = build_all(runtime, plan, progress, logs)
         with ExitStack() as stack:
 

@@ -185,13 +185,14 @@ def predict(plan: Plan, seed: int) -> Prediction:
 
 
 def dry_run(
-    settings: Settings, find_chores: Callable[[Settings, Plan], Sequence[FirstUseTask]] = first_use.find_chores
+    settings: Settings,
+    find_first_use_tasks: Callable[[Settings, Plan], Sequence[FirstUseTask]] = first_use.find_first_use_tasks,
 ) -> int:
     """Print the predicted run as text or JSON and return the exit code."""
     plan = make_plan(settings)
     plan = replace(plan, side_by_side=can_run_side_by_side(settings, plan.implementations))
     plan = limit_memory(plan, settings.results, machine.free_memory())
-    predicted, chores = predict(plan, settings.seed), find_chores(settings, plan)
+    predicted, first_use_tasks = predict(plan, settings.seed), find_first_use_tasks(settings, plan)
     finished: frozenset[tuple[str, int]] = frozenset()
     if settings.resume:
         finished = store.finished_processes(store.read_run(find_run(settings.results, settings.resume)))
@@ -200,7 +201,7 @@ def dry_run(
     for problem in filter(None, (*plan.problems, predicted.shortage)):
         print(f"! {problem}", file=sys.stderr)
     if settings.json:
-        _print_json(plan, predicted, share, chores, builds)
+        _print_json(plan, predicted, share, first_use_tasks, builds)
         return Exit.OK
     for number, group in enumerate(concurrent_groups(plan, settings.seed), 1):
         print(f"group {number}: {', '.join(candidate.implementation for candidate in group)}")
@@ -216,13 +217,17 @@ def dry_run(
         "excluding builds"
     )
     print(first_use.describe_builds(builds, first_use.expected_build_seconds(plan.implementations, builds)))
-    if chores:
-        print(first_use.describe_chores(chores))
+    if first_use_tasks:
+        print(first_use.describe_first_use_tasks(first_use_tasks))
     return Exit.OK
 
 
 def _print_json(
-    plan: Plan, predicted: Prediction, share: float, chores: Sequence[FirstUseTask], builds: Mapping[str, float | None]
+    plan: Plan,
+    predicted: Prediction,
+    share: float,
+    first_use_tasks: Sequence[FirstUseTask],
+    builds: Mapping[str, float | None],
 ) -> None:
     """Print the predicted run as JSON. ``share`` is the fraction of the plan that remains to be measured."""
     count = plan.profile.processes
@@ -231,7 +236,7 @@ def _print_json(
         "trials": predicted.trials,
         "seconds": share * predicted.seconds,
         "measuring_seconds": share * predicted.measuring,
-        "first_use": [{"what": chore.description, "seconds": chore.seconds} for chore in chores],
+        "first_use": [{"what": task.description, "seconds": task.seconds} for task in first_use_tasks],
         "build_seconds": builds,
         "unreached": predicted.untried,
         "cells": [

@@ -46,7 +46,7 @@ class Dependencies:
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = read_revision
     leftovers: Callable[[], Sequence[Leftover]] = local_leftovers
-    first_use: Callable[[Settings, Plan], Sequence[FirstUseTask]] = first_use.find_chores
+    first_use: Callable[[Settings, Plan], Sequence[FirstUseTask]] = first_use.find_first_use_tasks
 
 
 @dataclass(frozen=True, kw_only=True)

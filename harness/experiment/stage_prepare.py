@@ -50,7 +50,7 @@ class _Selected:
     plan: Plan
     machine: Machine
     runtime: Runtime
-    chores: Sequence[FirstUseTask]
+    first_use_tasks: Sequence[FirstUseTask]
 
 
 def prepare_new(context: RunContext) -> Prepared:
@@ -108,20 +108,20 @@ def _select(context: RunContext) -> _Selected:
     clear_leftovers(settings, progress, dependencies.leftovers())
     machine = dependencies.machine()
     dependencies.open_files()
-    chores = dependencies.first_use(settings, plan)
-    with preparing_runtime(chores, progress):
+    first_use_tasks = dependencies.first_use(settings, plan)
+    with preparing_runtime(first_use_tasks, progress):
         logs = context.store.folder / "logs"
         runtime = dependencies.choose_runtime(settings, plan.implementations, logs, run_id=context.store.run_id)
     plan = replace(plan, side_by_side=runtime.side_by_side)
     plan = limit_memory(plan, context.store.folder.parent, dependencies.free_memory())
-    return _Selected(plan=plan, machine=machine, runtime=runtime, chores=chores)
+    return _Selected(plan=plan, machine=machine, runtime=runtime, first_use_tasks=first_use_tasks)
 
 
 @contextmanager
-def preparing_runtime(chores: Sequence[FirstUseTask], progress: ProgressTracker) -> Iterator[None]:
+def preparing_runtime(first_use_tasks: Sequence[FirstUseTask], progress: ProgressTracker) -> Iterator[None]:
     """Announce the necessary installations and builds. Show progress while the ``with`` block prepares the runtime."""
-    if chores:
-        progress.announce(first_use.describe_chores(chores))
+    if first_use_tasks:
+        progress.announce(first_use.describe_first_use_tasks(first_use_tasks))
     with progress.preparing("preparing the runtime"):
         yield
 
@@ -143,7 +143,7 @@ def _announce(context: RunContext, selected: _Selected, plan: Plan, *, share: fl
     measuring = share * expected.seconds
     builds = first_use.past_build_seconds(plan, context.store.folder.parent)
     building = first_use.expected_build_seconds(plan.implementations, builds)
-    remaining = measuring + building + sum(chore.seconds for chore in selected.chores if not chore.in_runtime)
+    remaining = measuring + building + sum(task.seconds for task in selected.first_use_tasks if not task.in_runtime)
     progress.expected_seconds = progress.elapsed + remaining
     for problem in filter(None, (*plan.problems, expected.shortage, *unread)):
         progress.problem(problem)
@@ -161,7 +161,7 @@ def _make_generators(context: RunContext, selected: _Selected) -> dict[str, Load
         generators: dict[str, LoadGenerator] = {
             name: make(selected.runtime) for name, make in makers.items() if name in needed
         }
-        first_use.build_upstream(selected.chores, progress)
+        first_use.build_upstream(selected.first_use_tasks, progress)
     return generators
 
 

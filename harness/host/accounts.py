@@ -38,7 +38,7 @@ class AccountPool:
         account = next((each for each in accounts if each.uid not in self._used), None)
         if account is None:
             uid = allocate_uid()
-            account = Account(name=f"uid {uid}", uid=uid, gid=server_group(), rights=self.rights, alone=True)
+            account = Account(name=f"uid {uid}", uid=uid, gid=server_group(), rights=self.rights, has_own_uid=True)
             accounts.append(account)
         self._used.add(account.uid)
         try:

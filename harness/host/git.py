@@ -107,7 +107,7 @@ class TreeEntry:
 class Repository:
     """A git repository. The folder ``top`` contains ``.git``. If ``account`` is None, git runs under tfb's account."""
 
-    top: Path
+    root: Path
     account: Account | None = None
 
     @classmethod
@@ -121,7 +121,7 @@ class Repository:
             raise UsageError(f"{folder} is not a folder")
         for top in (folder, *folder.parents):
             if os.path.lexists(top / ".git"):
-                return cls(top=top, account=_owner(folder, top))
+                return cls(root=top, account=_owner(folder, top))
         raise UsageError(f"{folder} is not in a git repository")
 
     @cached_property
@@ -130,11 +130,11 @@ class Repository:
         fixed = tuple(word for key, value in OVERRIDES for word in ("-c", f"{key}={value}"))
         result = self._run((*fixed, "config", "--null", "--name-only", "--get-regexp", r"^filter\."), None, SECONDS)
         if result.status not in (0, 1):  # 1: no filters are configured
-            raise UsageError(f"git cannot read the configuration of {self.top}: {result.stderr.strip()[-300:]}")
+            raise UsageError(f"git cannot read the configuration of {self.root}: {result.stderr.strip()[-300:]}")
         names = {match[1] for key in result.names if (match := FILTER_KEY.fullmatch(key))}
         if invalid := sorted(name for name in names if "=" in name):
             raise UsageError(
-                f"{self.top}/.git/config: filter {invalid[0]!r}: a filter name must not contain '='. Rename the filter"
+                f"{self.root}/.git/config: filter {invalid[0]!r}: a filter name must not contain '='. Rename the filter"
             )
         keys = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
         filters = (f"filter.{name}.{key}={value}" for name in sorted(names) for key, value in keys)
@@ -150,7 +150,7 @@ class Repository:
         """Run a git command. Raises UsageError with git's error output if it fails."""
         result = self.run(*arguments, stdin=stdin, output=output)
         if result.status != 0:
-            raise UsageError(f"git {arguments[0]} in {self.top}: {result.stderr.strip()[-300:] or 'failed'}")
+            raise UsageError(f"git {arguments[0]} in {self.root}: {result.stderr.strip()[-300:] or 'failed'}")
         return result
 
     def commit(self, revision: str) -> str:
@@ -165,22 +165,22 @@ class Repository:
             if shallow
             else "run git fetch, or use a name that git branch -a shows"
         )
-        raise UsageError(f"{revision!r} is not a commit in {self.top}: {hint}")
+        raise UsageError(f"{revision!r} is not a commit in {self.root}: {hint}")
 
     def submodule(self, name: str) -> "Repository | None":
         """Return a submodule's repository, or None if the submodule is not checked out."""
-        folder = self.top.resolve() / name
+        folder = self.root.resolve() / name
         is_inside = folder.resolve() == folder  # False if a symbolic link points outside the repository
         return Repository.containing(folder) if is_inside and os.path.lexists(folder / ".git") else None
 
-    def tracked(self) -> tuple[list[str], list[str]]:
+    def tracked_files(self) -> tuple[list[str], list[str]]:
         """Return the names of tracked files and of submodules. Raises UsageError if a sparse checkout omits files."""
         listed = self.read("ls-files", "-z", "-t", "--stage").names
         entries = [match for line in listed if (match := INDEX_ENTRY.fullmatch(line))]
         absent = [entry["name"] for entry in entries if entry["tag"] == NOT_IN_WORKING_TREE]
-        if absent := [name for name in absent if not os.path.lexists(self.top / name)]:
+        if absent := [name for name in absent if not os.path.lexists(self.root / name)]:
             raise UsageError(
-                f"{self.top} is a sparse checkout, which lacks {printable(absent[0])} ({len(absent)} missing files): "
+                f"{self.root} is a sparse checkout, which lacks {printable(absent[0])} ({len(absent)} missing files): "
                 "run git sparse-checkout disable, or compare commits with --head HEAD"
             )
         files = dict.fromkeys(entry["name"] for entry in entries if entry["mode"] != SUBMODULE)
@@ -192,16 +192,16 @@ class Repository:
         completed = self.run("ls-tree", "-r", "-z", "--long", "--full-tree", commit, "--", *under)
         if completed.status != 0:
             raise UsageError(
-                f"{self.top}: this clone lacks files of commit {commit[:12]} ({completed.stderr.strip()[-200:]}): "
+                f"{self.root}: this clone lacks files of commit {commit[:12]} ({completed.stderr.strip()[-200:]}): "
                 "run git fetch there, or make a full clone"
             )
         entries = []
         for line in filter(None, completed.stdout.split(b"\0")):
             if (match := ENTRY.fullmatch(line)) is None:
-                raise UsageError(f"git ls-tree in {self.top}: cannot read {line!r:.200}")
+                raise UsageError(f"git ls-tree in {self.root}: cannot read {line!r:.200}")
             name = os.fsdecode(match["name"])
             if any(part.lower() in ("", ".", "..", ".git") for part in name.split("/")):
-                raise UsageError(f"commit {commit[:12]} of {self.top}: {name!r} is not a valid file name")
+                raise UsageError(f"commit {commit[:12]} of {self.root}: {name!r} is not a valid file name")
             size = 0 if match["size"] == b"-" else int(match["size"])
             entries.append(
                 TreeEntry(mode=match["mode"].decode(), object=match["object"].decode(), size=size, name=name)
@@ -223,11 +223,11 @@ class Repository:
         files = [entry for entry in entries if entry.mode != SUBMODULE]
         if sum(entry.size for entry in files) > MAX_COMMIT_BYTES:
             raise UsageError(
-                f"commit {commit[:12]} of {self.top} contains more than {MAX_COMMIT_BYTES >> 30} GiB, tfb's limit"
+                f"commit {commit[:12]} of {self.root} contains more than {MAX_COMMIT_BYTES >> 30} GiB, tfb's limit"
             )
         if large := next((entry.name for entry in files if entry.size > MAX_FILE_BYTES), ""):
             raise UsageError(
-                f"commit {commit[:12]} of {self.top}: {large} is larger than {MAX_FILE_BYTES >> 30} GiB, tfb's limit "
+                f"commit {commit[:12]} of {self.root}: {large} is larger than {MAX_FILE_BYTES >> 30} GiB, tfb's limit "
                 "for a file"
             )
         links: list[tuple[str, bytes]] = []
@@ -266,7 +266,7 @@ class Repository:
         try:
             yield
         except OSError as error:
-            raise UsageError(f"cannot write {name} from {self.top}: {error.strerror}") from error
+            raise UsageError(f"cannot write {name} from {self.root}: {error.strerror}") from error
 
     def _contents(self, entries: Sequence[TreeEntry]) -> Iterator[tuple[TreeEntry, bytes]]:
         """Yield each entry with its content. Raises UsageError for an entry that this clone lacks."""
@@ -280,7 +280,7 @@ class Repository:
                     header = file.readline().split()
                     if len(header) != 3 or header[1] != b"blob":
                         raise UsageError(
-                            f"{self.top}: this clone lacks {entry.name} ({result.stderr.strip()[-200:]}): make a full "
+                            f"{self.root}: this clone lacks {entry.name} ({result.stderr.strip()[-200:]}): make a full "
                             "clone, or fetch the commit with all files"
                         )
                     content = file.read(int(header[2]))
@@ -291,7 +291,7 @@ class Repository:
         self, arguments: Sequence[str], stdin: Path | None, seconds: float, output: BinaryIO | None = None
     ) -> GitResult:
         """Run git in the repository's folder, with the environment from ``_environment``."""
-        command = [git_program(), "--no-pager", "--literal-pathspecs", "-C", str(self.top), *arguments]
+        command = [git_program(), "--no-pager", "--literal-pathspecs", "-C", str(self.root), *arguments]
         deadline = time.monotonic() + seconds
         with ownership.make_scratch_folder("git") as folder:
             out_path, err_path = folder / "stdout", folder / "stderr"
@@ -319,8 +319,8 @@ class Repository:
             **{name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ},
             "PATH": environment.absolute_search_path(),
             **VARIABLES,
-            "GIT_WORK_TREE": str(self.top),
-            "GIT_CEILING_DIRECTORIES": str(self.top.parent),
+            "GIT_WORK_TREE": str(self.root),
+            "GIT_CEILING_DIRECTORIES": str(self.root.parent),
         }
         if self.account is not None:
             variables |= {"HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", "GIT_CONFIG_GLOBAL": "/dev/null"}

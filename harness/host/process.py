@@ -185,7 +185,7 @@ class Child:
             logger.warning("killed %d processes that outlived their parents", len(tree))
         _living.pop(self.pid, None)
         used_uids = {child.account.uid for child in _living.values() if child.account}
-        if self.account and self.account.alone and self.account.uid not in used_uids:
+        if self.account and self.account.has_own_uid and self.account.uid not in used_uids:
             spawn.kill_account_processes(self.account.uid)
         self._spawned.close()
         self._stopped = True
@@ -254,7 +254,7 @@ def _find_child_of(pid: int) -> Child | None:
         mark = psutil.Process(pid).environ().get(MARK_VARIABLE)
 
     def is_ancestor(child: Child) -> bool:
-        if child.account and child.account.alone:
+        if child.account and child.account.has_own_uid:
             return child.account.uid == uid
         return child.mark == mark if mark else child.born <= started_at
 

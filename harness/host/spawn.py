@@ -77,7 +77,7 @@ class Account:
     gid: int
     rights: tuple[str, ...] = ()  # capabilities that programs keep, by their kernel names
     # Whether only one server uses the account. If so, tfb kills all of the account's processes when the server stops.
-    alone: bool = False
+    has_own_uid: bool = False
     enclosure: Enclosure | None = None
     temporary: PrivateTemporary | None = None  # requires root
     replaced: ReplacedFolder | None = None  # requires enclosure or temporary
@@ -296,7 +296,7 @@ def _request(order: SpawnRequest) -> dict[str, object]:
         "uid": account.uid if account else None,
         "gid": account.gid if account else None,
         "rights": list(account.rights) if account else [],
-        "own_uid": bool(account and account.alone),
+        "own_uid": bool(account and account.has_own_uid),
         "isolated": order.isolated or bool(account and (account.isolated or account.enclosure)),
         "enclosure": _enclosure(account.enclosure) if account and account.enclosure else None,
         "temporary": _temporary(account.temporary) if account and account.temporary else None,

@@ -132,7 +132,7 @@ def make_docker_runtime(
         server_port=settings.server_port,
         force_rm=settings.force_rm,
         environment=settings.results_environment,
-        alone=bool(techempower),
+        sequential=bool(techempower),
         database_host=database.host if database else None,
     )
     if prepare:

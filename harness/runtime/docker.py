@@ -82,7 +82,7 @@ class DockerRuntime:
     server_port: int | None = None
     force_rm: bool = False
     environment: str = ""  # value of --results-environment, passed to TechEmpower folders as a build argument
-    alone: bool = False  # whether servers run sequentially, because they share a database
+    sequential: bool = False  # whether servers run sequentially, because they share a database
     database_host: str | None = None  # address of an external PostgreSQL
     name: str = "docker"
     accounts: dict[str, str] = field(default_factory=dict, init=False)  # the images determine the accounts
@@ -97,7 +97,7 @@ class DockerRuntime:
 
         On a bridge network they cannot, because all containers belong to the same compose project.
         """
-        return self.server_port is None and not self.project.bridge and not self.alone
+        return self.server_port is None and not self.project.bridge and not self.sequential
 
     @property
     def network(self) -> str:
@@ -202,7 +202,7 @@ class DockerRuntime:
 
     def database(self) -> AbstractContextManager[DockerDatabase]:
         """Start the shared PostgreSQL server. Stop it at the end of the block."""
-        return self._database("127.0.0.1", self.project, Container, owned=self.alone)
+        return self._database("127.0.0.1", self.project, Container, owned=self.sequential)
 
     @contextmanager
     def _database(

@@ -76,7 +76,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
         account = self.child.account
         if uid != (account.uid if account else os.geteuid()):
             return False
-        if account and account.alone:
+        if account and account.has_own_uid:
             return True
         self.require_alive()
         return pid in ProcessTreeMeter(self.root, self.child.adopted).read().pids

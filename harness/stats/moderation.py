@@ -182,8 +182,8 @@ def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, 
         return ASSUMED_SD**2, MAX_DF
     df_of_run = sum(sum(own) / (1 + (len(own) - 1) * CROSS_TEST_R2) for own in by_name.values())
     observed = max(squares - noise, HIDDEN_NOISE_SE * noise * np.sqrt(2 / df_of_run)) / weight
-    lacking = max(ASSUMED_DF - df_of_run, 0.0)
-    return (df_of_run * observed + lacking * ASSUMED_SD**2) / (df_of_run + lacking), df_of_run + lacking
+    missing_df = max(ASSUMED_DF - df_of_run, 0.0)
+    return (df_of_run * observed + missing_df * ASSUMED_SD**2) / (df_of_run + missing_df), df_of_run + missing_df
 
 
 def expected_variance(table: TableFit, prior: Prior) -> ModeratedVariances:

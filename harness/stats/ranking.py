@@ -368,12 +368,12 @@ def _notes(run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRa
         )
     if info.reference is None:
         yield "there is no baseline implementation, so there are no ratios and no overall score"
-    elif lacking := [
+    elif unmeasured := [
         kind
         for kind, ranking in test_types.items()
         if not any(row.implementation == info.reference and row.throughput for row in ranking.headline.rows)
     ]:
-        yield f"the overall score excludes {', '.join(lacking)}, because {info.reference} has no result there"
+        yield f"the overall score excludes {', '.join(unmeasured)}, because {info.reference} has no result there"
     counts = [
         count
         for _, tables, _ in run.tables

@@ -14,7 +14,7 @@ from harness.verify.checks.evidence import RequestCounts, Sampling
 
 GeneratorName = Literal["loadgen", "wrk", "h2load", "websocket-witness"]
 
-RESPONSES_FILE = "answers.jsonl"  # the generator writes sampled responses to this file in the load's folder
+RESPONSES_FILE = "responses.jsonl"  # the generator writes sampled responses to this file in the load's folder
 DRAIN_SECONDS = 2.0  # maximum wait for responses after the end of an open loop or a scenario
 MIN_LAG_SECONDS = 100e-6  # a generator lag below this limit is ignored
 

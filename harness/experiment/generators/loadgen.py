@@ -90,7 +90,7 @@ class Loadgen:
         if isinstance(load, Scenario):
             (folder / PLAN_FILE).write_text(json.dumps(plan(run.use_cases, load.factor)), encoding="utf-8")
             arguments += ["--scenario", str(folder / PLAN_FILE)]
-            arguments += ["--answers", str(folder / RESPONSES_FILE)] if run.sampling else []
+            arguments += ["--responses", str(folder / RESPONSES_FILE)] if run.sampling else []
         else:
             if isinstance(load, OpenLoop):
                 spin = min(SPIN_MICROS, SPIN_SHARE * 1e6 * run.threads / load.rate)
@@ -99,11 +99,16 @@ class Loadgen:
                 arguments += ["--depth", str(load.depth)]
                 arguments += ["--close-after", str(load.close_after)] if load.close_after else []
             if run.sampling and run.protocol != "websocket":  # the generator compares every echo
-                arguments += ["--answers", str(folder / RESPONSES_FILE), "--answers-share", f"{run.sampling.share:.6g}"]
                 arguments += [
-                    "--answers-limit",
+                    "--responses",
+                    str(folder / RESPONSES_FILE),
+                    "--sample-share",
+                    f"{run.sampling.share:.6g}",
+                ]
+                arguments += [
+                    "--sample-limit",
                     str(run.sampling.max_responses),
-                    "--answers-bytes",
+                    "--sample-bytes",
                     str(run.sampling.max_bytes),
                 ]
         if run.requests:
@@ -212,8 +217,8 @@ def _request_account(total: Total) -> RequestCounts:
         received=total.received,
         successes=total.successes,
         failed=total.received - total.successes,
-        unsolicited=total.unasked_responses,
-        unsolicited_bytes=total.unasked_bytes,
+        unsolicited=total.unsolicited_responses,
+        unsolicited_bytes=total.unsolicited_bytes,
         unfinished=0 if total.drain_seconds >= TIMEOUT_SECONDS else total.unfinished,
         hung_connections=total.connections_hung,
         closed_connections=total.connections_closed_by_peer,

@@ -62,11 +62,11 @@ class Faults(_Part):
     reset: Count  # HTTP/2 streams that the server reset
     mismatch: Count  # WebSocket echoes that differ from the message sent
     status: Count
-    lacking: Count  # scenario responses that lack a value required by a later step
+    missing_value: Count  # scenario responses that lack a value required by a later step
 
     def errors(self, unanswered: int) -> ErrorCounts:
         """Convert the counts to recorded errors. The ``unanswered`` requests count as timeouts."""
-        read = self.closed + self.framing + self.dropped + self.reset + self.mismatch + self.lacking
+        read = self.closed + self.framing + self.dropped + self.reset + self.mismatch + self.missing_value
         timeout = self.timeout + unanswered
         return ErrorCounts(connect=self.connect, read=read, write=self.write, timeout=timeout, status=self.status)
 
@@ -109,8 +109,8 @@ class Total(_Part):
     successes: Count
     unsent: Count
     unfinished: Count
-    unasked_responses: Count
-    unasked_bytes: Count
+    unsolicited_responses: Count
+    unsolicited_bytes: Count
     connections_hung: Count
     connections_closed_by_peer: Count
     peer_settings: dict[str, Count] | None = None  # setting of the HTTP/2 server -> lowest observed value

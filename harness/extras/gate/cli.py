@@ -187,7 +187,7 @@ def run_session(comparison: AskedComparison, settings: Settings, flags: RunFlags
             results=Path(flags.results) if flags.results else scratch / "results",
         )
         settings = replace(settings, consent=resolve_consent(settings))
-        session.isolation.closed = (comparison.folder.resolve(), Path(settings.results).resolve())
+        session.isolation.protected = (comparison.folder.resolve(), Path(settings.results).resolve())
         started_at = time.time()
         labels = (printable(comparison.base), printable(comparison.head or WORKING_TREE))
         try:

@@ -132,7 +132,7 @@ def _shown(value: object) -> str:
 
 def without_added_requests(records: RunRecords, declared: DeclaredRequests) -> RunRecords:
     """Return the records of the requests that base and head have in common."""
-    shared_requests = {request.name for request in declared.base.request} - _lacking_in_base(records, declared)
+    shared_requests = {request.name for request in declared.base.request} - _requests_missing_in_base(records, declared)
     loads = {name: loads for name, loads in records.info.loads.items() if name in shared_requests}
     return RunRecords(
         info=records.info.model_copy(update={"loads": loads}),
@@ -152,8 +152,8 @@ def apply_declarations(result: GateResult, records: RunRecords, declared: Declar
     """
     verdicts = tuple(_left_open(one) if one.request in declared.removed else one for one in result.requests)
     verdicts = tuple(_excused(one, records) for one in verdicts)
-    lacking = _lacking_in_base(records, declared)
-    added = (*declared.added, *(request for request in declared.base.request if request.name in lacking))
+    missing = _requests_missing_in_base(records, declared)
+    added = (*declared.added, *(request for request in declared.base.request if request.name in missing))
     verdicts += tuple(_verified(records, request.name) for request in added)
     return result.model_copy(update={"requests": verdicts, "verdict": worst(one.verdict for one in verdicts)})
 
@@ -186,7 +186,7 @@ def _excused(verdict: RequestVerdict, records: RunRecords) -> RequestVerdict:
     return verdict.model_copy(update={"verdict": "cannot tell", "reason": reason})
 
 
-def _lacking_in_base(records: RunRecords, declared: DeclaredRequests) -> set[str]:
+def _requests_missing_in_base(records: RunRecords, declared: DeclaredRequests) -> set[str]:
     """Return the requests that base and the control copy reject as unknown, but that head handles correctly.
 
     These requests exist only if base's declarations come from head or the working tree.

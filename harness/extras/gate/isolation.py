@@ -35,10 +35,10 @@ from harness.plan.implementation import Implementation
 from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Server
 
-# A side's home contains links to the entries of the user's home, except for the caches in WRITTEN. A folder in SHOWN is
+# A side's home links to the entries of the user's home, except for the caches in WRITTEN. A folder in LINKED is
 # not linked itself. The listed entries are linked instead (None: all entries).
 WRITTEN = (".cache", ".npm", ".ivy2", ".sbt", ".gem", ".bundle", ".yarn", ".pnpm-store", ".composer", "go", ".dotnet")
-SHOWN = {
+LINKED = {
     ".cargo": ("bin", "env", "config", "config.toml", "credentials", "credentials.toml"),
     ".m2": ("settings.xml", "settings-security.xml", "toolchains.xml"),
     ".gradle": ("gradle.properties", "init.d", "init.gradle"),
@@ -67,7 +67,7 @@ class Isolation:
     before: dict[str, dict[str, Fingerprint]] = field(default_factory=dict)
     shared_programs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     above: FolderWatch | None = None  # starts watching base's parent folders before head's build
-    closed: tuple[Path, ...] = ()  # additional folders that no side may write to
+    protected: tuple[Path, ...] = ()  # additional folders that no side may write to
     enclosed: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if there are no enclosures
     sockets: Mapping[str, SocketFolder] = field(default_factory=dict)  # by side; only for absolute socket paths
     note: str = ""  # report line that explains why the sides are not separated
@@ -84,18 +84,18 @@ class Isolation:
             self.note = enclosures.SHARED_TEMPORARY.format(why=why) if why else ""
             self.owners = show_sockets(self.sockets, self.owners)
         else:
-            self.enclosed, why = enclosures.enclosures(self.roots, self.homes.parent, self.closed)
+            self.enclosed, why = enclosures.enclosures(self.roots, self.homes.parent, self.protected)
             self.enclosed = show_sockets(self.sockets, self.enclosed)
             self.note = enclosures.NOT_SEPARATE.format(why=why) if why else ""
         for side in self.roots:
             if side not in self.enclosed:
-                _furnish(self.homes / side)
+                _create_home(self.homes / side)
         if self.caches:
             self.caches.restore(None if self.enclosed else self.homes)
         for side, root in self.roots.items():
             if account := self.owners.get(side):
                 for folder in (root, self.homes / side):
-                    _give(folder, account)
+                    _change_owner(folder, account)
         if separate:
             accounts.share_folder(self.homes, list_content=False)
 
@@ -143,7 +143,7 @@ class Isolation:
         for side, account in self.owners.items():
             if side != BASE:  # a copy that failed may have created folders in the home
                 for folder in (self.homes / side, *(path for each, path in shared if each == side)):
-                    _give(folder, account)
+                    _change_owner(folder, account)
 
     @contextmanager
     def building(self, side: str) -> Iterator[None]:
@@ -283,7 +283,7 @@ def _own_account() -> Account:
         uid=uid,
         gid=accounts.server_group(),
         rights=(accounts.READ_CAPABILITY,),
-        alone=True,
+        has_own_uid=True,
         open_files=machine.CALLER_OPEN_FILES,
     )
 
@@ -314,7 +314,7 @@ def _runs(running: psutil.Process) -> bool:
     return False
 
 
-def _give(root: Path, account: Account) -> None:
+def _change_owner(root: Path, account: Account) -> None:
     """Change the owner of a folder and all files in it, without following links."""
     for place, folders, names in os.walk(root):
         for name in (*folders, *names):
@@ -322,7 +322,7 @@ def _give(root: Path, account: Account) -> None:
     os.lchown(root, account.uid, account.gid)
 
 
-def _furnish(home: Path) -> None:
+def _create_home(home: Path) -> None:
     """Create a private home with empty caches, and with links to toolchains and settings in the user's home."""
     (home / "tmp").mkdir(parents=True)
     home.chmod(0o700)
@@ -330,21 +330,21 @@ def _furnish(home: Path) -> None:
         for entry in Path.home().iterdir():
             if entry.name in WRITTEN or entry.name == "tmp":
                 continue
-            if entry.name not in SHOWN or not entry.is_dir():
+            if entry.name not in LINKED or not entry.is_dir():
                 (home / entry.name).symlink_to(entry)
                 continue
             if entry.name != ".cargo":
-                _show(entry, home / entry.name)
+                _link_entries(entry, home / entry.name)
     with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home
         cargo = os.environ.get("CARGO_HOME", "")
-        _show(Path(cargo) if cargo.startswith("/") else Path.home() / ".cargo", home / ".cargo")
+        _link_entries(Path(cargo) if cargo.startswith("/") else Path.home() / ".cargo", home / ".cargo")
 
 
-def _show(folder: Path, place: Path) -> None:
-    """If ``folder`` exists, create ``place`` with links to those entries of ``folder`` that SHOWN lists."""
-    shown = SHOWN[place.name]
+def _link_entries(folder: Path, place: Path) -> None:
+    """If ``folder`` exists, create ``place`` with links to those entries of ``folder`` that LINKED lists."""
+    linked = LINKED[place.name]
     if os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises PermissionError
         place.mkdir()
         for child in folder.iterdir():
-            if shown is None or child.name in shown:
+            if linked is None or child.name in linked:
                 (place / child.name).symlink_to(child)

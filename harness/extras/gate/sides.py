@@ -28,7 +28,7 @@ def add_git_folder(source: Repository, commit: str, side: Path) -> str:
     """Create ``.git`` in a side's folder, because some builds need it. Return a note if this fails, otherwise ""."""
     try:
         _create(source, commit, side / ".git")
-        repository = Repository(top=side)
+        repository = Repository(root=side)
         with ownership.make_scratch_folder("pack") as folder:
             tags = source.read("for-each-ref", f"--merged={commit}", "--format=%(objectname) %(refname)", "refs/tags")
             (side / ".git" / "packed-refs").write_bytes(tags.stdout)
@@ -117,7 +117,7 @@ def copy_side(
         if name := getattr(file.service, key):
             _require_inside(target_folder, folder, key, name)
     side = Side(root=target_folder, folder=folder, file=file, borrowed=bool(start_keys) or (file is default_file))
-    _bring(repository, side)
+    _copy_listed_files(repository, side)
     notes += filter(None, [_add_git(repository, None if start_keys else target, target_folder)])
     return side
 
@@ -127,7 +127,7 @@ def _add_git(repository: Path, target: str | None, folder_of_side: Path) -> str:
     folder = Path(target.removeprefix(FOLDER)).resolve() if target and target.startswith(FOLDER) else None
     try:
         git = Repository.containing(folder or repository)
-        if os.path.lexists(folder_of_side / ".git") or (folder and git.top != folder):
+        if os.path.lexists(folder_of_side / ".git") or (folder and git.root != folder):
             return ""
         return add_git_folder(git, git.commit("HEAD" if target is None or folder else target), folder_of_side)
     except (UsageError, EnvironmentLacksError):
@@ -196,7 +196,7 @@ def _folder(repository: Path, target: str | None, root: Path, notes: list[str]) 
     if target and target.startswith(FOLDER):
         return _copy_of_folder(target, Path(target.removeprefix(FOLDER)).resolve(), root)
     git = _repository(repository)
-    relative = repository.resolve().relative_to(git.top)
+    relative = repository.resolve().relative_to(git.root)
     if target is None:
         _copy_of_working_tree(git, root, notes)
     else:
@@ -224,17 +224,17 @@ def _copy_of_working_tree(git: Repository, root: Path, notes: list[str], prefix:
     Append notes about uncommitted files and omitted folders. ``prefix`` is the submodule's path in the outer tree.
     """
     root.mkdir(exist_ok=True)
-    files, submodules = git.tracked()
+    files, submodules = git.tracked_files()
     untracked = git.read("ls-files", "-z", "--others", "--exclude-standard").names
     for name in (*files, *untracked):
-        source, target = git.top / name, f"{prefix}{name}"
+        source, target = git.root / name, f"{prefix}{name}"
         try:
             if name.endswith("/"):
                 notes.append(f"{printable(target)} is left out, because it is a separate repository")
             elif source.is_symlink():
                 confined.link(root, target, str(source.readlink()))
             elif source.is_file():
-                confined.copy(git.top, name, root, target)
+                confined.copy(git.root, name, root, target)
         except OSError as error:
             raise UsageError(f"cannot copy {source}: {error.strerror}") from error
     for name in submodules:
@@ -282,7 +282,7 @@ def _require_inside(root: Path, folder: Path, key: str, name: str) -> None:
         ) from error
 
 
-def _bring(repository: Path, side: Side) -> None:
+def _copy_listed_files(repository: Path, side: Side) -> None:
     """Copy the files and folders in ``service.files`` from the working tree, except for files that the side has.
 
     Raises UsageError for a file outside the repository. Also raises UsageError for a tracked file, because the working
@@ -295,15 +295,15 @@ def _bring(repository: Path, side: Side) -> None:
         git: Repository | None = Repository.containing(repository)
     except (UsageError, EnvironmentLacksError):
         git = None  # without git, files outside the folder are not copied
-    top = git.top.resolve() if git else repository.resolve()
+    root = git.root.resolve() if git else repository.resolve()
     tracked = set(git.read("ls-files", "-z", "--cached").names) if git else set()
     for name in names:
-        source = _name(top, repository.resolve(), name)
+        source = _name(root, repository.resolve(), name)
         target = _name(side.root, side.folder, name)
-        path = (top / source).resolve()
-        if path.is_dir() and path.is_relative_to(top):
+        path = (root / source).resolve()
+        if path.is_dir() and path.is_relative_to(root):
             copies = [
-                (str((folder / each).relative_to(top)), f"{target}/{(folder / each).relative_to(path)}")
+                (str((folder / each).relative_to(root)), f"{target}/{(folder / each).relative_to(path)}")
                 for folder, each in _files_below(path)
             ]
             copies = [(each, copied) for each, copied in copies if each not in tracked]
@@ -311,14 +311,14 @@ def _bring(repository: Path, side: Side) -> None:
             copies = [(source, target)]
         for original, copy in copies:
             if not _exists(side, copy, name):
-                _require_untracked(top, original, name, tracked)
+                _require_untracked(root, original, name, tracked)
                 try:
-                    if original != source and (top / original).is_symlink():
-                        confined.link(side.root, copy, str((top / original).readlink()))
+                    if original != source and (root / original).is_symlink():
+                        confined.link(side.root, copy, str((root / original).readlink()))
                     else:
-                        confined.copy(top, original, side.root, copy)
+                        confined.copy(root, original, side.root, copy)
                 except OSError as error:
-                    raise UsageError(f"service.files: cannot copy {top / original}: {_reason(error)}") from error
+                    raise UsageError(f"service.files: cannot copy {root / original}: {_reason(error)}") from error
 
 
 def _files_below(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -329,10 +329,10 @@ def _files_below(folder: Path) -> Iterator[tuple[Path, str]]:
         yield from ((Path(place), each) for each in sorted((*files, *links)) if each.lower() != ".git")
 
 
-def _require_untracked(top: Path, source: str, name: str, tracked: Container[str]) -> None:
+def _require_untracked(root: Path, source: str, name: str, tracked: Container[str]) -> None:
     """Raise UsageError for files in ``.git`` and for tracked files."""
-    places = (Path(os.path.normpath(top / source)), (top / source).resolve())
-    relative_paths = [place.relative_to(top) for place in places if place.is_relative_to(top)]
+    places = (Path(os.path.normpath(root / source)), (root / source).resolve())
+    relative_paths = [place.relative_to(root) for place in places if place.is_relative_to(root)]
     if any(part.lower() == ".git" for place in relative_paths for part in place.parts):
         raise UsageError(
             f"service.files: {name}: tfb does not copy git's own files, which may contain credentials: remove the entry"

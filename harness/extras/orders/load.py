@@ -149,7 +149,7 @@ def gather_evidence(
 
 
 def read(responses_file: Path) -> Iterator[Arrival]:
-    """Yield the arrivals in the generator's file (``--answers``). Raises LoadError for an invalid line."""
+    """Yield the arrivals in the generator's file (``--responses``). Raises LoadError for an invalid line."""
     with responses_file.open(encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             try:

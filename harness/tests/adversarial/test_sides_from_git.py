@@ -54,7 +54,7 @@ def test_warnings_of_git_are_no_file_names(warning: str, tmp_path: Path, monkeyp
     expected = {"a", "b", "tfb.toml"}
     assert both_sides(shop, tmp_path / "sides") == (expected, expected, [])
     monkeypatch.setattr(scans, "REPOSITORY", shop)
-    assert {path.name for path in scans.tracked()} == expected
+    assert {path.name for path in scans.list_files()} == expected
 
 
 @pytest.mark.parametrize("name", LOCAL_VARIABLES)
@@ -65,7 +65,7 @@ def test_variables_of_a_hook_do_not_count(name: str, tmp_path: Path, monkeypatch
     expected = {"mine", "tfb.toml"}
     assert both_sides(shop, tmp_path / "sides") == (expected, expected, [])
     monkeypatch.setattr(scans, "REPOSITORY", shop)
-    assert {path.name for path in scans.tracked()} == expected
+    assert {path.name for path in scans.list_files()} == expected
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from harness.experiment import first_use
 from harness.experiment.first_use import (
     FirstUseTask,
     describe_builds,
-    describe_chores,
+    describe_first_use_tasks,
     expected_build_seconds,
-    find_chores,
+    find_first_use_tasks,
     past_build_seconds,
 )
 from harness.experiment.selection import make_plan
@@ -59,20 +59,20 @@ def planned(folder: Path, *types: str) -> tuple[Settings, Plan]:
 
 def test_the_load_generator_is_built_once(bare: set[str], tmp_path: Path) -> None:
     chosen, plan = planned(tmp_path)
-    assert [chore.crate for chore in find_chores(chosen, plan)] == ["loadgen"]
+    assert [task.crate for task in find_first_use_tasks(chosen, plan)] == ["loadgen"]
     bare.add("loadgen")
-    assert find_chores(chosen, plan) == ()
+    assert find_first_use_tasks(chosen, plan) == ()
 
 
 def test_verification_builds_no_load_generator(bare: set[str], tmp_path: Path) -> None:
     chosen, plan = planned(tmp_path)
-    assert find_chores(replace(chosen, mode="verify"), plan) == ()
+    assert find_first_use_tasks(replace(chosen, mode="verify"), plan) == ()
 
 
 @pytest.mark.usefixtures("bare")
 def test_other_machines_have_no_first_use_here(tmp_path: Path) -> None:
     chosen, plan = planned(tmp_path)
-    assert find_chores(replace(chosen, hosts=hosts_from_flags("ssh://a", "ssh://b", ("ssh://c",))), plan) == ()
+    assert find_first_use_tasks(replace(chosen, hosts=hosts_from_flags("ssh://a", "ssh://b", ("ssh://c",))), plan) == ()
 
 
 @pytest.mark.parametrize("consent", ["yes", "ask", "no"])
@@ -84,9 +84,9 @@ def test_installable_packages_are_predicted(
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: (missing,))
     chosen, plan = planned(tmp_path)
-    chores = find_chores(replace(chosen, consent=consent), plan)
-    assert [chore.description for chore in chores] == ([] if consent == "no" else ["install wrk (apt-get)"])
-    assert all(chore.in_runtime for chore in chores)
+    first_use_tasks = find_first_use_tasks(replace(chosen, consent=consent), plan)
+    assert [task.description for task in first_use_tasks] == ([] if consent == "no" else ["install wrk (apt-get)"])
+    assert all(task.in_runtime for task in first_use_tasks)
 
 
 def test_existing_tools_are_no_chore(bare: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_existing_tools_are_no_chore(bare: set[str], tmp_path: Path, monkeypatch
     there = ToolRequirement(kind="wrk", condition=">=4.1", required_by=(), tool=tool)
     monkeypatch.setattr(requirements, "tool_requirements", lambda *_, **__: (there,))
     chosen, plan = planned(tmp_path)
-    assert find_chores(replace(chosen, consent="yes"), plan) == ()
+    assert find_first_use_tasks(replace(chosen, consent="yes"), plan) == ()
 
 
 @pytest.mark.parametrize("mode", ["benchmark", "verify"])
@@ -105,9 +105,11 @@ def test_missing_images_are_predicted(tmp_path: Path, monkeypatch: pytest.Monkey
     there = ("debian:trixie-slim", "tfb/wrk")
     monkeypatch.setattr(first_use, "inspect", lambda _, name: {} if name in there else None)
     chosen, plan = planned(tmp_path)
-    chores = {chore.description: chore.in_runtime for chore in find_chores(replace(chosen, mode=mode), plan)}
+    first_use_tasks = {
+        task.description: task.in_runtime for task in find_first_use_tasks(replace(chosen, mode=mode), plan)
+    }
     generator = {"build the image tfb/loadgen": False} if mode == "benchmark" else {}
-    assert chores == {"build the image tfb/database": True, **generator}
+    assert first_use_tasks == {"build the image tfb/database": True, **generator}
 
 
 def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,13 +119,13 @@ def test_a_dry_run_needs_no_container_engine(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(first_use, "uses_local_runtime", lambda _: False)
     monkeypatch.setattr(first_use, "engine_version", lacking)
     chosen, plan = planned(tmp_path)
-    assert find_chores(replace(chosen, runtime="docker"), plan) == ()
+    assert find_first_use_tasks(replace(chosen, runtime="docker"), plan) == ()
 
 
-def run_with(folder: Path, chores: Sequence[FirstUseTask], monkeypatch: pytest.MonkeyPatch) -> FakeRun:
+def run_with(folder: Path, first_use_tasks: Sequence[FirstUseTask], monkeypatch: pytest.MonkeyPatch) -> FakeRun:
     fake = FakeRun(folder, {"a": Behaviour()})
     real: Callable[[], Any] = fake.dependencies
-    known = replace(real(), first_use=lambda *_: chores)
+    known = replace(real(), first_use=lambda *_: first_use_tasks)
     monkeypatch.setattr(fake, "dependencies", lambda: known)
     return fake
 
@@ -132,9 +134,10 @@ def test_a_run_announces_its_first_use(tmp_path: Path, monkeypatch: pytest.Monke
     usual, first = FakeRun(tmp_path / "usual", {"a": Behaviour()}), run_with(tmp_path, [GENERATOR], monkeypatch)
     usual.run()
     first.run()
-    assert first.display.lines[0] == describe_chores([GENERATOR])
-    assert "about 1 min 00 s before measurement starts: build the load generator (cargo build)" in describe_chores(
-        [GENERATOR]
+    assert first.display.lines[0] == describe_first_use_tasks([GENERATOR])
+    assert (
+        "about 1 min 00 s before measurement starts: build the load generator (cargo build)"
+        in describe_first_use_tasks([GENERATOR])
     )
     ends = [next(line for line in fake.display.lines if "expected end" in line) for fake in (usual, first)]
     seconds = [end.rpartition("(")[2].partition(",")[0] for end in ends]
@@ -207,4 +210,4 @@ def test_builds_that_implementations_share_count_once(tmp_path: Path) -> None:
 
 
 def test_nothing_is_announced_without_chores() -> None:
-    assert describe_chores(()) == ""
+    assert describe_first_use_tasks(()) == ""

@@ -43,7 +43,7 @@ FAULTS = {
     "reset": 128,
     "mismatch": 256,
     "status": 64,
-    "lacking": 0,
+    "missing_value": 0,
 }
 NO_FAULTS = dict.fromkeys(FAULTS, 0)
 
@@ -70,7 +70,7 @@ def total(**changes: object) -> dict[str, Any]:
         "kind": "total", "loop": "open", "depth": 1, "seconds": 2.0,
         "in_time": {"due": 1007, "received": 998, "successes": 930, "bytes_in": 5000},
         "due": 1008, "sent": 1005, "received": 1000, "successes": 936, "unsent": 3, "unfinished": 4,
-        "unasked_responses": 5, "unasked_bytes": 6, "connections_hung": 7, "connections_closed_by_peer": 8,
+        "unsolicited_responses": 5, "unsolicited_bytes": 6, "connections_hung": 7, "connections_closed_by_peer": 8,
         "sampled": 9, "errors": FAULTS, "statuses": {"200": 936, "503": 64},
         "latency": times((1_000_000, 900), (20_000_000, 36)), "service": times((500_000, 936)),
         "lag": times((50_000, 995), (9_000_000, 10)),
@@ -144,7 +144,7 @@ NOTHING = {"in_time": {"due": 0, "received": 0, "successes": 0, "bytes_in": 0}}
 OPERATION = {"use_case": "shop", "service": times((1_000_000, 37))}
 OPERATIONS = (
     {**OPERATION, "operation": "create order", "due": 40, "answered": 37, "unfinished": 0,
-     "errors": {**NO_FAULTS, "status": 2, "lacking": 1}, "latency": times((2_000_000, 37))},
+     "errors": {**NO_FAULTS, "status": 2, "missing_value": 1}, "latency": times((2_000_000, 37))},
     {**OPERATION, "operation": "read order", "due": 37, "answered": 36, "unfinished": 1, "errors": NO_FAULTS,
      "latency": times((2_000_000, 36))},
 )  # fmt: skip
@@ -156,7 +156,7 @@ def played(**changes: object) -> dict[str, Any]:
     in_time = {"received": 74, "successes": 72, "bytes_in": 9000, "due": 76}
     counts: dict[str, Any] = {"due": 77, "sent": 77, "received": 76, "successes": 73, "unsent": 0, "unfinished": 1}
     parts = {"operations": OPERATIONS, "use_cases": [USE_CASE]}
-    errors = {**NO_FAULTS, "connect": 2, "status": 2, "lacking": 1}
+    errors = {**NO_FAULTS, "connect": 2, "status": 2, "missing_value": 1}
     return total(**{"loop": "scenario", "in_time": in_time, "errors": errors, **counts, **parts, **changes})
 
 

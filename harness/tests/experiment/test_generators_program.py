@@ -132,15 +132,15 @@ def test_a_closed_loop_survives_early_responses_and_closes(binary: str, tmp_path
 def test_unsolicited_responses_are_counted(binary: str) -> None:
     with ScriptedServer(lambda _: OK + OK) as server:
         total = run(binary, server.endpoint.url("/x"), "--connections", "2", "--rate", "50", "--duration", "1")
-    assert total["unasked_responses"] == total["received"] == total["sent"]
-    assert total["unasked_bytes"] == len(OK) * total["sent"]
+    assert total["unsolicited_responses"] == total["received"] == total["sent"]
+    assert total["unsolicited_bytes"] == len(OK) * total["sent"]
 
 
 def test_all_responses_are_written_on_request(binary: str, tmp_path: Path) -> None:
     requests_file = tmp_path / RESPONSES_FILE
     with ScriptedServer(lambda number: OK.replace(b"ok", b"%02d" % (number % 100))) as server:
         total = run(
-            binary, server.endpoint.url("/x"), "--rate", "60", "--duration", "1", "--answers", str(requests_file)
+            binary, server.endpoint.url("/x"), "--rate", "60", "--duration", "1", "--responses", str(requests_file)
         )
     written = [json.loads(line) for line in requests_file.read_text().splitlines()]
     assert len(written) == total["sampled"] == total["received"] == total["sent"]
@@ -208,7 +208,7 @@ def test_a_suspended_generator_reports_the_actual_load_time(binary: str) -> None
     ("listening", "options", "status", "expected"),
     [
         (True, (), 3, ""),
-        (True, ("--start-at-once", "--answers", "/nowhere/answers"), 1, "--answers /nowhere/answers"),
+        (True, ("--start-at-once", "--responses", "/nowhere/answers"), 1, "--responses /nowhere/answers"),
         (False, ("--start-at-once", "--connect-seconds", "0.3"), 4, "0 of 1 connections"),
     ],
     ids=["nobody says go", "a file cannot be written", "nobody answers"],

@@ -69,7 +69,7 @@ def table(tmp_path: Path) -> tuple[str, ...]:
     head = "GET /{} HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n"
     lines = ({"head": head.format(n), "body_base64": "", "status": 200, "weight": 1.0} for n in range(500))
     (tmp_path / "requests.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return ("--requests", str(tmp_path / "requests.jsonl"), "--answers", str(tmp_path / RESPONSES_FILE))
+    return ("--requests", str(tmp_path / "requests.jsonl"), "--responses", str(tmp_path / RESPONSES_FILE))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_echoes_are_compared_and_connections_close_normally(binary: str, options
         total = run(binary, server, *WEBSOCKET, *options, target="/ws")
     assert total["successes"] == total["sent"] > 100
     assert total["normal_closures"] == total["connections_opened"] == 4
-    assert total["connections_closed_by_peer"] == total["unasked_bytes"] == 0
+    assert total["connections_closed_by_peer"] == total["unsolicited_bytes"] == 0
 
 
 def test_fragmented_echoes_are_accepted(binary: str) -> None:
@@ -229,7 +229,7 @@ def test_wrong_echoes_are_counted(binary: str, wrong: Any, kind: str) -> None:
         assert received / 3 < mismatches < received * 2 / 3
     else:
         assert mismatches == received
-    assert (total["unasked_responses"] > 0) is (kind == "unasked")
+    assert (total["unsolicited_responses"] > 0) is (kind == "unasked")
 
 
 def test_closed_websockets_are_reopened(binary: str) -> None:

@@ -202,7 +202,7 @@ def play(folder: Path, use_case: Mapping[str, Any], server: ScriptedServer, *wor
     (folder / PLAN_FILE).write_text(json.dumps({"use_cases": [use_case]}))
     with server:
         url = server.endpoint.url("")
-        command = [str(crates.loadgen_program()), "--scenario", PLAN_FILE, "--answers", RESPONSES_FILE]
+        command = [str(crates.loadgen_program()), "--scenario", PLAN_FILE, "--responses", RESPONSES_FILE]
         command += ["--start-at-once", "--connections", "16", *words, url]
         output = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
     load = Scenario(factor=1, connections=16)

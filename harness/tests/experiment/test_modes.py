@@ -24,7 +24,9 @@ from harness.tests.doubles.fakes_world import Behaviour
 
 BUILDS = {
     "broken": BuildRecord(status="failed", reason="make failed (exit status 2):\nmain.c:3: error\nlog: build.log"),
-    "lacking": BuildRecord(status="skipped", reason="needs zig >=0.14, which is not on this machine (./tfb doctor)"),
+    "missing_value": BuildRecord(
+        status="skipped", reason="needs zig >=0.14, which is not on this machine (./tfb doctor)"
+    ),
 }
 SERVERS = {
     "good": Behaviour(),
@@ -71,7 +73,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerifyScene:
 
     monkeypatch.setattr(modes, "choose_runtime", lambda *_, **__: Runtime(world))
     monkeypatch.setattr(verifying, "Verifier", lambda: verifier)
-    monkeypatch.setattr(first_use, "find_chores", lambda *_: ())
+    monkeypatch.setattr(first_use, "find_first_use_tasks", lambda *_: ())
     return scene
 
 
@@ -121,7 +123,7 @@ def test_json_has_a_verdict_on_each_implementation(scene: VerifyScene, capsys: p
         "wrong": "failed",
         "mute": "not started",
         "broken": "build failed",
-        "lacking": "skipped",
+        "missing_value": "skipped",
     }
     assert "main.c:3: error" in implementations["broken"]["reason"]
 

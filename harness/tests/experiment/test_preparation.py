@@ -226,14 +226,14 @@ def test_a_dry_run_prints_plan_and_duration(tmp_path: Path, capsys: pytest.Captu
     profile, frameworks = profiles.load_profile("standard"), tree(tmp_path)
     copy = ControlCopy(suffix="@base", frameworks=(frameworks,))
     chosen = settings(frameworks, "x", "x-mysql", results=tmp_path, profile=profile, control_copy=copy, runtime="local")
-    chores = (
+    first_use_tasks = (
         FirstUseTask(
             description="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen"
         ),
     )
-    assert dry_run(chosen, lambda *_: chores) == Exit.OK
+    assert dry_run(chosen, lambda *_: first_use_tasks) == Exit.OK
     output: dict[str, Any] = {"text": "\n".join(capsys.readouterr()).replace(str(tmp_path), "ROOT").splitlines()}
-    assert dry_run(replace(chosen, json=True), lambda *_: chores) == Exit.OK
+    assert dry_run(replace(chosen, json=True), lambda *_: first_use_tasks) == Exit.OK
     document = json.loads(capsys.readouterr().out)
     output["json"] = {**document, "cells": document["cells"][:1]}
     short = profile.interleaved.model_copy(update={"time_seconds": 5.0})

@@ -37,7 +37,7 @@ REQUESTS = (
 WRK = '{"duration_us": 1000000, "requests": 10, "bytes": 1000, "cpu_seconds": 0.1, "errors": {}}'
 COMMANDS = (
     "--connections 64 --threads 2 --rate 500 --arrivals uniform --duration 2.5 --seed 9 --header Accept:a http://h/",
-    "--requests r.jsonl --answers a --answers-share 0.5 --answers-limit 9 --timeout 8 --start-at-once http://h",
+    "--requests r.jsonl --responses a --sample-share 0.5 --sample-limit 9 --timeout 8 --start-at-once http://h",
     "--scenario plan.json --spin 10 --drain-seconds 1 --linger-seconds 0 --connect-seconds 3 http://h:1",
 )
 TABLE = (

@@ -206,11 +206,11 @@ def documents(data: bytes) -> None:
 
 def order_answers(data: bytes) -> None:
     """Check that a scenario's recorded responses can be read, or that the error names the file."""
-    path = _written(("answers.jsonl",), data) / "answers.jsonl"
+    path = _written(("responses.jsonl",), data) / "responses.jsonl"
     try:
         list(orders.read(path))
     except LoadError as error:
-        _require_message(error, "answers.jsonl")
+        _require_message(error, "responses.jsonl")
 
 
 TARGETS: Mapping[str, Target] = {

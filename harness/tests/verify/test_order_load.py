@@ -83,7 +83,7 @@ def objections(
     *snapshots: OrdersSnapshot,
     counts: tuple[NormalisedStatement, ...] | None = None,
 ) -> set[str]:
-    file = tmp_path / "answers.jsonl"
+    file = tmp_path / "responses.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in answers))
     arrivals = tuple(order_load.read(file))
     load = OrderLoad(
@@ -180,7 +180,7 @@ def test_requests_without_response_may_have_been_processed(tmp_path: Path, statu
     "line", ["", "{", "[]", '{"use_case":"x","variables":{},"steps":[]}', '{"use_case":"online shop order"}']
 )
 def test_invalid_records_are_reported_with_their_line(tmp_path: Path, line: str) -> None:
-    file = tmp_path / "answers.jsonl"
+    file = tmp_path / "responses.jsonl"
     file.write_text(json.dumps(HONEST[0]) + "\n" + line + "\n")
     with pytest.raises(LoadError, match=r"line 2 of .* is not in the load generator's format"):
         list(order_load.read(file))

@@ -227,7 +227,7 @@ FEW, TWENTY = TestWithGenerator.few, ClosedLoop(connections=8, queries=20)
 def test_trials_catch_rogues_and_pass_honest_servers(
     name: str, load: Load, sent: dict[str, Any], judged: int, seeded: DatabaseAddress, tmp_path: Path
 ) -> None:
-    verifier, file, rogue = Verifier(), tmp_path / "answers.jsonl", ROGUES.get(name)
+    verifier, file, rogue = Verifier(), tmp_path / "responses.jsonl", ROGUES.get(name)
     kind = TEST_TYPES[rogue.test_type if rogue else name]
     verifier.start_process(seeded)
     with FakeUpstream() as upstream, (rogue.server if rogue else ReferenceServer)(seeded, upstream.url) as server:
@@ -257,12 +257,12 @@ def test_sampling_of_responses_is_as_approved() -> None:
 
 def test_responses_of_a_service_match_their_requests(tmp_path: Path) -> None:
     with ServiceDouble() as service:
-        evidence = send_load(make_trial(service.server, "item", NO_DATABASE), tmp_path / "answers.jsonl", 500)
+        evidence = send_load(make_trial(service.server, "item", NO_DATABASE), tmp_path / "responses.jsonl", 500)
     assert (evidence.objections, evidence.judged) == ((), 401)
 
 
 def test_caches_may_hold_rows_of_earlier_trials(seeded: DatabaseAddress, tmp_path: Path) -> None:
-    verifier, file = Verifier(), tmp_path / "answers.jsonl"
+    verifier, file = Verifier(), tmp_path / "responses.jsonl"
     changed = dict[str, Mapping[int, int]]()  # tables during the first trial
 
     def is_wrong(test_type: str, body: str, *, complete: bool = True) -> bool:
@@ -306,18 +306,18 @@ NOWHERE = DatabaseAddress(host="127.0.0.1", port=1)
 
 @pytest.mark.parametrize("text", ["{}", "[", '{"headers": [], "status": "x"}'])
 def test_invalid_response_records_are_reported_with_their_line(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "answers.jsonl"
+    file = tmp_path / "responses.jsonl"
     file.write_text(text + "\n")
     with ReferenceServer() as server:
         with make_trial(as_server(server), "json", NOWHERE) as trial:
             pass
-        with pytest.raises(LoadError, match=r"answers.jsonl line 1: the load generator wrote an invalid"):
+        with pytest.raises(LoadError, match=r"responses.jsonl line 1: the load generator wrote an invalid"):
             trial.judge(good=1, failed=0, counts=request_counts(), responses_file=file)
 
 
 @pytest.mark.parametrize(("late", "findings"), [(0.0, set()), (60.0, {"date-now"}), (-60.0, {"date-now"})])
 def test_recorded_times_become_times_of_day(late: float, findings: set[str], tmp_path: Path) -> None:
-    file = tmp_path / "answers.jsonl"
+    file = tmp_path / "responses.jsonl"
     at, headers = time.time() + late, [("Date", formatdate(usegmt=True))]
     file.write_text(recorded_line(exchange(headers=headers, sent_at=at, received_at=at)))
     with ReferenceServer() as server:
@@ -329,7 +329,7 @@ def test_recorded_times_become_times_of_day(late: float, findings: set[str], tmp
 
 @pytest.mark.needs_extra("orders")
 def test_a_load_of_orders_starts_on_empty_tables(seeded: DatabaseAddress, tmp_path: Path) -> None:
-    file = tmp_path / "answers.jsonl"
+    file = tmp_path / "responses.jsonl"
     file.write_text('{"use_case":"online shop order","variables":{},"order":7,"steps":[]}\n')
     with OrderServer(seeded) as server:
         with make_trial(as_server(server), "order", seeded, Scenario(factor=1.0, connections=8)) as trial:

@@ -82,7 +82,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub requests: Option<PathBuf>,
     /// JSON file with use cases of dependent requests
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "depth", "answers_share", "requests"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "depth", "sample_share", "requests"])]
     pub scenario: Option<PathBuf>,
     /// Seed for arrivals, drawn requests and sampled responses
     #[arg(long, value_name = "N", default_value = "1")]
@@ -91,7 +91,7 @@ pub struct Arguments {
     #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header)]
     pub headers: Vec<(String, String)>,
     #[command(flatten)]
-    pub answers: AnswerOptions,
+    pub responses: ResponseOptions,
     /// Close a connection if a response takes longer than this
     #[arg(long, value_name = "SECONDS", default_value = "8", value_parser = seconds)]
     pub timeout: u64,
@@ -114,25 +114,25 @@ pub struct Arguments {
 
 // Options for recording responses. This is not a doc comment, because clap would show it as the program's description.
 #[derive(Clone, Debug, Args)]
-pub struct AnswerOptions {
+pub struct ResponseOptions {
     /// File to which responses are written after the load, as JSON lines; a scenario writes one line per arrival
-    #[arg(id = "answers", long = "answers", value_name = "FILE")]
+    #[arg(id = "responses", long = "responses", value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Fraction of the responses to write; the sample is random over the whole load and depends only on the seed
     #[arg(
-        id = "answers_share",
-        long = "answers-share",
+        id = "sample_share",
+        long = "sample-share",
         value_name = "SHARE",
         default_value = "1",
-        requires = "answers"
+        requires = "responses"
     )]
     #[arg(value_parser = |text: &str| within(text, 0.0, 1.0))]
     pub share: f64,
     /// Maximum number of responses to write; the fraction is lowered if necessary
-    #[arg(id = "answers_limit", long = "answers-limit", value_name = "N", default_value = "100000")]
+    #[arg(id = "sample_limit", long = "sample-limit", value_name = "N", default_value = "100000")]
     pub max_count: usize,
     /// Maximum total size of the heads and bodies to write, in bytes; the fraction is lowered if necessary
-    #[arg(id = "answers_bytes", long = "answers-bytes", value_name = "N", default_value = "268435456")]
+    #[arg(id = "sample_bytes", long = "sample-bytes", value_name = "N", default_value = "268435456")]
     pub max_bytes: usize,
 }
 
@@ -169,8 +169,8 @@ impl Plan {
         if arguments.scenario.is_some() && !http1 {
             return Err("--scenario: needs HTTP/1.1".into());
         }
-        if (arguments.requests.is_some() || arguments.answers.file.is_some()) && !http1 && !http2 {
-            return Err("--protocol websocket: all messages are random; remove --requests and --answers".into());
+        if (arguments.requests.is_some() || arguments.responses.file.is_some()) && !http1 && !http2 {
+            return Err("--protocol websocket: all messages are random; remove --requests and --responses".into());
         }
         if arguments.timeout == 0 {
             return Err("--timeout: must be greater than 0".into());
@@ -334,13 +334,13 @@ mod tests {
             ("--protocol http3 http://127.0.0.1/", "invalid value 'http3' for '--protocol"),
             ("--protocol http2 --scenario /nowhere http://127.0.0.1/", "--scenario: needs HTTP/1.1"),
             ("--protocol http2 --close-after 5 http://127.0.0.1/", "--close-after: needs HTTP/1.1"),
-            ("--protocol websocket --answers a http://127.0.0.1/", "remove --requests and --answers"),
+            ("--protocol websocket --responses a http://127.0.0.1/", "remove --requests and --responses"),
             ("--threads 2 http://127.0.0.1/", "--connections 1: must be at least --threads 2"),
             ("ftp://127.0.0.1/", "ftp://127.0.0.1/: expected a URL that starts with http:// or https://"),
             ("--header nothing http://127.0.0.1/", "expected 'NAME: VALUE'"),
             ("--header A:b\r\nC:d http://127.0.0.1/", "expected 'NAME: VALUE'"),
-            ("--answers-share 0.5 http://127.0.0.1/", "required arguments were not provided"),
-            ("--answers-share 1.5 --answers a http://127.0.0.1/", "expected a number from 0 to 1"),
+            ("--sample-share 0.5 http://127.0.0.1/", "required arguments were not provided"),
+            ("--sample-share 1.5 --responses a http://127.0.0.1/", "expected a number from 0 to 1"),
             ("--duration -1 http://127.0.0.1/", "unexpected argument '-1'"),
             ("--duration 1e7 http://127.0.0.1/", "expected a number from 0 to 1000000"),
             ("--timeout 0 http://127.0.0.1/", "--timeout: must be greater than 0"),

@@ -56,7 +56,7 @@ impl Arrival {
         self.outcomes.push(Outcome::Response { status, received, body });
     }
 
-    /// Return the arrival as JSON for the answers file. A step without a response has a null status.
+    /// Return the arrival as JSON for the responses file. A step without a response has a null status.
     pub fn to_json(&self, scenario: &Scenario) -> Value {
         let use_case = &scenario.use_cases[self.use_case];
         let variables = use_case.variables.iter().zip(&self.values);

@@ -29,7 +29,7 @@ struct Session {
     events: Receiver<Event>,
     commands: CommandListener,
     wakes: Vec<OwnedFd>,
-    answers: Option<BufWriter<File>>,
+    responses: Option<BufWriter<File>>,
     go: bool, // whether the load may start
 }
 
@@ -40,7 +40,7 @@ pub fn run(plan: Plan) -> Result<ExitReason, String> {
     raise_file_limit(plan.arguments.connections)?;
     let (event_sender, events) = EventSender::new(wake);
     let mut session = Session {
-        answers: plan.arguments.answers.file.as_deref().map(sampling::create).transpose()?,
+        responses: plan.arguments.responses.file.as_deref().map(sampling::create).transpose()?,
         go: plan.arguments.start_at_once,
         plan: Arc::new(plan),
         period: Arc::default(),
@@ -150,7 +150,7 @@ impl Session {
         Ok(ExitReason::Results)
     }
 
-    /// Write the answers file and print the results.
+    /// Write the responses file and print the results.
     fn finish(&mut self, results: Vec<WorkerResult>, start: u64) -> Result<(), String> {
         let plan = Arc::clone(&self.plan);
         let (mut ended, mut in_time, mut tally, mut cpu_seconds) =
@@ -178,7 +178,7 @@ impl Session {
         let samples = Sampler::merge(worker_samplers);
         arrivals.sort_by_key(|arrival| arrival.came);
         let recorded: u64 = arrivals.iter().map(Arrival::response_count).sum();
-        if let Some(file) = &mut self.answers {
+        if let Some(file) = &mut self.responses {
             let result = sampling::write(file, &samples, &plan.requests).and_then(|()| {
                 for (arrival, scenario) in arrivals.iter().zip(plan.scenario.iter().cycle()) {
                     serde_json::to_writer(&mut *file, &arrival.to_json(scenario))?;
@@ -186,7 +186,7 @@ impl Session {
                 }
                 file.flush()
             });
-            result.map_err(|error| format!("--answers: cannot write the file: {error}"))?;
+            result.map_err(|error| format!("--responses: cannot write the file: {error}"))?;
         }
         let line = json!({
             "kind": "total",

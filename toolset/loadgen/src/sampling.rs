@@ -117,9 +117,9 @@ fn line(sample: &Sample, requests: &RequestTable) -> Value {
     })
 }
 
-/// Create the answers file before the load, to detect errors early.
+/// Create the responses file before the load, to detect errors early.
 pub fn create(path: &Path) -> Result<BufWriter<File>, String> {
-    let file = File::create(path).map_err(|error| format!("--answers {}: {error}", path.display()))?;
+    let file = File::create(path).map_err(|error| format!("--responses {}: {error}", path.display()))?;
     Ok(BufWriter::with_capacity(1 << 20, file))
 }
 

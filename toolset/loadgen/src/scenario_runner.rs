@@ -32,7 +32,7 @@ pub struct ScenarioRunner {
 }
 
 impl ScenarioRunner {
-    /// Create a runner without arrivals. If `record` is true, it keeps all responses for the answers file.
+    /// Create a runner without arrivals. If `record` is true, it keeps all responses for the responses file.
     pub fn new(scenario: Arc<Scenario>, record: bool) -> Self {
         Self { tally: ScenarioTally::new(&scenario), scenario, record, ..Self::default() }
     }

@@ -69,9 +69,9 @@ accumulating! {
         /// Responses with the expected status, or with any 2xx status if the request does not define a status.
         successes: u64,
         /// Responses without an outstanding request.
-        unasked_responses: u64,
+        unsolicited_responses: u64,
         /// Bytes received without an outstanding request: complete or partial responses, and other data.
-        unasked_bytes: u64,
+        unsolicited_bytes: u64,
         /// Bytes read.
         bytes_in: u64,
         /// Connections established.
@@ -197,7 +197,7 @@ pub enum Fault {
 }
 
 const FAULT_NAMES: [&str; 10] =
-    ["connect", "write", "closed", "timeout", "framing", "dropped", "reset", "mismatch", "status", "lacking"];
+    ["connect", "write", "closed", "timeout", "framing", "dropped", "reset", "mismatch", "status", "missing_value"];
 
 impl Fault {
     /// Return the fault's name as it appears in the output.
@@ -292,7 +292,7 @@ mod tests {
         let json = sum.to_json(&scenario);
         let first = &json["operations"][0];
         assert_eq!((&first["use_case"], &first["operation"], &first["due"]), (&json!("shop"), &json!("a"), &json!(6)));
-        assert_eq!((&first["errors"]["lacking"], &first["latency"]["count"]), (&json!(2), &json!(4)));
+        assert_eq!((&first["errors"]["missing_value"], &first["latency"]["count"]), (&json!(2), &json!(4)));
         assert_eq!(json["operations"][1]["latency"], Value::Null);
         assert_eq!(json["use_cases"][0]["failed"], 2);
     }

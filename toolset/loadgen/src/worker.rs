@@ -117,9 +117,9 @@ impl Worker {
         epoll::add(&epoll, &context.wake, EventData::new_u64(WAKE), EventFlags::IN)?;
         let mut down = BinaryHeap::with_capacity(connections.len());
         down.extend((0..connections.len()).map(|i| Reverse((0, i as u32))));
-        let answers = &arguments.answers;
-        let share = if answers.file.is_some() && plan.scenario.is_none() { answers.share } else { 0.0 };
-        let (max_count, max_bytes) = (answers.max_count / arguments.threads, answers.max_bytes / arguments.threads);
+        let responses = &arguments.responses;
+        let share = if responses.file.is_some() && plan.scenario.is_none() { responses.share } else { 0.0 };
+        let (max_count, max_bytes) = (responses.max_count / arguments.threads, responses.max_bytes / arguments.threads);
         Ok(Self {
             index,
             epoll,
@@ -146,7 +146,7 @@ impl Worker {
             },
             next_due: u64::MAX,
             schedule: None,
-            runner: plan.scenario.clone().map(|scenario| ScenarioRunner::new(scenario, answers.file.is_some())),
+            runner: plan.scenario.clone().map(|scenario| ScenarioRunner::new(scenario, responses.file.is_some())),
             random: Random::new(arguments.seed.wrapping_mul(31).wrapping_add(index as u64)),
             sampler: Sampler::new(share, max_count, max_bytes),
             tally: Tally::default(),

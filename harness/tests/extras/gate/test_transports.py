@@ -131,7 +131,7 @@ def test_the_load_generator_reads_every_transport(kind: str, size: int, connecti
     result = Loadgen().result(run, completed.stdout)
     assert result.requests > 0
     assert result.errors.total == 0
-    answers = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
+    answers = [json.loads(line) for line in (tmp_path / "responses.jsonl").read_text(encoding="utf-8").splitlines()]
     assert answers
     assert {len(each["body_base64"]) // 4 * 3 - each["body_base64"].count("=") for each in answers} == {size}
     hosts = {value for each in answers for name, value in each["headers"] if name == "X-Host"}

@@ -14,7 +14,7 @@ impl Worker {
             let connection = &mut self.connections[i as usize];
             let Session::WebSocket(session) = &mut connection.session else { return false };
             let expected = connection.outstanding.front().map(|message| self.messages.get(message.place));
-            let unasked = expected.is_none();
+            let unsolicited = expected.is_none();
             let was_closing = session.closing; // read here, because `advance` may reply to a close frame
             let Ok((used, event)) = session.advance(&data[at..], expected, &mut self.batch) else {
                 return self.abandon(i, time, Fault::Framing);
@@ -23,9 +23,9 @@ impl Worker {
             match event {
                 None => {}
                 Some(MessageEvent::Opened) => self.use_connection(i, time),
-                Some(MessageEvent::Message { .. }) if unasked => {
-                    self.tally.unasked_responses += 1;
-                    self.tally.unasked_bytes += used as u64;
+                Some(MessageEvent::Message { .. }) if unsolicited => {
+                    self.tally.unsolicited_responses += 1;
+                    self.tally.unsolicited_bytes += used as u64;
                 }
                 Some(MessageEvent::Message { equal }) => {
                     let Some(message) = connection.outstanding.pop_front() else { return false };

@@ -106,15 +106,15 @@ impl Worker {
             let capture = if sampled { Some(&mut connection.capture) } else { None };
             let Ok((used, response)) = connection.reader.advance(&data[at..], &mut self.cache, capture) else {
                 if connection.unsolicited {
-                    self.tally.unasked_bytes += (data.len() - at) as u64; // no request can be blamed for the fault
+                    self.tally.unsolicited_bytes += (data.len() - at) as u64; // no request can be blamed for the fault
                 }
                 self.lose_connection(i, time, Fault::Framing, Fault::Dropped);
                 return false;
             };
             at += used;
             if connection.unsolicited {
-                self.tally.unasked_bytes += used as u64;
-                self.tally.unasked_responses += u64::from(response.is_some());
+                self.tally.unsolicited_bytes += used as u64;
+                self.tally.unsolicited_responses += u64::from(response.is_some());
             } else if let Some(response) = response {
                 self.record_response(i, response, time);
             }
@@ -232,7 +232,7 @@ impl Worker {
         let idle = self.sending && !self.closed_loop && connection.outstanding.is_empty();
         if let Some(response) = connection.reader.end() {
             if connection.unsolicited {
-                self.tally.unasked_responses += 1;
+                self.tally.unsolicited_responses += 1;
             } else {
                 self.record_response(i, response, time);
             }
