@@ -69,7 +69,7 @@ def report(
     publishing: PublishFlags = PublishFlags(),
     results: Results = None,
 ) -> int:
-    """Print or write the ranking of a run.
+    """Print a run's ranking, or write it to a file.
 
     Several runs are merged if --deployments is given, or if they are parts of a selection (run --part).
     The exit code is 1 if a file of the run could not be read.

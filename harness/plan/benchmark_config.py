@@ -84,12 +84,15 @@ class LocalRun(ConfigSection):
     ``install_scripts`` may run install scripts.
     """
 
-    requires: dict[ToolName, VersionCondition] = Field(default={})  # required programs and versions: {"go": ">=1.25"}
-    build: tuple[Command, ...] = ()  # commands that build the implementation in its folder before the first start
+    # Programs that the implementation requires, with version conditions, for example {"go": ">=1.25"}.
+    requires: dict[ToolName, VersionCondition] = Field(default={})
+    # Commands that build the implementation. They run in its folder before the first start.
+    build: tuple[Command, ...] = ()
     run: Command  # command that starts the server in the foreground
     # Names of npm packages that may run install scripts during the build.
     install_scripts: Annotated[tuple[PackageName, ...], Field(max_length=100)] = ()
-    env: dict[EnvironmentKey, CommandWord] = Field(default={})  # environment variables for `run`, not for containers
+    # Environment variables for `run`. Containers do not receive them.
+    env: dict[EnvironmentKey, CommandWord] = Field(default={})
 
     @field_validator("build", mode="before")
     @classmethod

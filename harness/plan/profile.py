@@ -123,21 +123,22 @@ class Profile(ConfigSection):
 
     name: ProfileText  # name for `--profile`; default: the file name
     description: ProfileText  # sentence shown in the plan and on the web page
-    # Design, which determines the order of measurements: interleaved, search, techempower or a plugin's design.
+    # Name of the design, which determines the order of measurements: interleaved, search, techempower, or the name of a
+    # plugin's design.
     design: Annotated[str, AfterValidator(_require_design)] = "interleaved"
     generator: Literal["loadgen", "wrk"] = "loadgen"  # load generator for closed loops
     duration_seconds: TrialSeconds  # trial duration in seconds; rounded up to whole seconds for wrk
-    test_types: tuple[str, ...] = ()  # test types to measure if --type is not given; empty for all
+    test_types: tuple[str, ...] = ()  # test types to measure if --type is not given; if empty, all test types
     ranked: bool = True  # whether to rank the results; false if the profile only tests that everything works
-    levels: LoadLevels  # numbers of connections and queries for closed loops
-    warm_up: WarmUpLimits = WarmUpLimits()  # warm-up limits
-    processes: ProcessLimits = ProcessLimits()  # number of processes for each implementation
+    levels: LoadLevels  # numbers of connections and queries to use in closed loops
+    warm_up: WarmUpLimits = WarmUpLimits()  # limits on the duration of the warm-up
+    processes: ProcessLimits = ProcessLimits()  # number of processes to measure for each implementation
     interleaved: InterleavedSettings = InterleavedSettings()  # settings of the design "interleaved"
-    open_loop: OpenLoopSettings = OpenLoopSettings()  # settings for rate-based loads
-    rates: RateLoads = RateLoads()  # fixed rates for the design "search"
+    open_loop: OpenLoopSettings = OpenLoopSettings()  # settings for loads with a given rate
+    rates: RateLoads = RateLoads()  # rates at which the design "search" measures
     orders: ScenarioLoads = ScenarioLoads()  # loads of test types with use cases, for example order
-    # Baseline, to which scores refer. If it is unset or not selected, tfb chooses the implementation with the most test
-    # types.
+    # Name of the implementation that is the baseline for scores. If it is unset or not selected, tfb chooses the
+    # implementation with the most test types.
     reference: str | None = None
 
 

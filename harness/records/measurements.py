@@ -113,8 +113,8 @@ class OperationTimes(Record):
     due: Int64  # requests that were due during the load
     answered: Int64  # responses with the expected status code
     errors: ErrorCounts  # failed requests, by kind of error
-    latency: Latency | None  # latency from the due time to the last byte
-    service: Latency | None = None  # latency from the actual send time to the last byte
+    latency: Latency | None  # latency, measured from the due time to the last byte
+    service: Latency | None = None  # service time, measured from the actual send time to the last byte
 
 
 class UseCaseTimes(Record):

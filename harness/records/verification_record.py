@@ -43,11 +43,11 @@ class VerificationRecord(Record):
 
     implementation: str  # implementation name
     test_type: str  # test type name, or `http` for the whole server
-    process: Int64  # process number, from 0 for each implementation
-    thorough: bool  # True in the first process; later processes are verified briefly
+    process: Int64  # process number, counted from 0 for each implementation
+    thorough: bool  # true for the first process; later processes are verified only briefly
     outcome: Outcome  # most severe outcome of the checks
     results: tuple[CheckResult, ...]  # results of all checks
     duration: Annotated[float, Field(alias="duration_seconds")]  # duration of the verification
-    # Number of queries (or "" if there is none) -> range of the mean response size, in bytes including headers. A
-    # validity check compares a trial's mean response size with this range.
+    # Number of queries per request (or "" for test types without queries) -> (minimum, maximum) of the mean response
+    # size in bytes, including headers. A validity check compares the mean response size of each trial with this range.
     response_bytes: dict[str, tuple[float, float]] = Field(default_factory=dict)

@@ -19,7 +19,7 @@ Quantity = Literal["cpu", "throughput"]
 class Estimate(Record):
     """The median of a metric over processes, with a confidence interval."""
 
-    median: float  # median over processes, in SI units
+    median: float  # median across processes, in SI units
     low: float | None  # lower end of the interval; None if the variance between processes is unknown
     high: float | None  # upper end of the interval; None if unknown
     processes: int  # number of processes
@@ -63,7 +63,7 @@ class ClosedLoopLatency(Record):
     mean: Annotated[Estimate, Field(alias="mean_seconds")]  # mean latency
     # Percentile -> latency. A percentile is omitted if too few requests were slower.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
-    maximum: Annotated[float, Field(alias="maximum_seconds")]  # latency of the slowest request in all processes
+    maximum: Annotated[float, Field(alias="maximum_seconds")]  # latency of the slowest request across all processes
 
 
 class Row(Record):
@@ -74,25 +74,25 @@ class Row(Record):
     throughput: Annotated[Standing | None, Field(alias="requests_per_second")] = None  # successful responses per second
     # Server's CPU time per response.
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")] = None
-    # Median over processes of the maximum resident memory.
+    # Maximum resident memory (median across processes).
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")] = None
-    # Median over processes of the time from start to the first successful response.
+    # Time from start to the first successful response (median across processes).
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")] = None
-    errors: int = 0  # number of errors in all trials of the row
-    flags: tuple[str, ...] = ()  # validity check flags, "not warmed up", "provisional", ...
+    errors: int = 0  # total number of errors in the row's trials
+    flags: tuple[str, ...] = ()  # flags of validity checks, and other flags such as "not warmed up" and "provisional"
     ranked: bool = True  # whether the row is ranked
     reason: str = ""  # why the row is not ranked, for example "verification failed" or "missing"
     trials: int = 0  # number of trials, including excluded trials
     dropped: int = 0  # number of trials that validity checks excluded
     checks: int = 0  # number of checks in the most thorough verification; 0 if unknown
-    responses_checked: int = 0  # number of responses checked under load, in all trials of the test type
+    responses_checked: int = 0  # total number of responses checked under load in the test type's trials
     latency: ClosedLoopLatency | None = None  # latency in a closed loop; None if unknown
-    # Median over processes of the mean response time; None if requests are pipelined.
+    # Mean response time (median across processes); None if requests are pipelined.
     response_time: Annotated[float | None, Field(alias="response_time_seconds")] = None
-    # Median over processes of the requests per second per megabyte of memory.
+    # Requests per second per megabyte of memory (median across processes).
     throughput_per_memory: Annotated[float | None, Field(alias="requests_per_second_per_megabyte")] = None
-    threads: float | None = None  # median over processes of the maximum number of threads
-    # CPU per request, divided by the smallest CPU per request of an implementation with the limit tag.
+    threads: float | None = None  # maximum number of threads (median across processes)
+    # CPU per request, divided by the lowest CPU per request of any implementation tagged `limit`.
     cpu_to_floor: Annotated[float | None, Field(alias="cpu_seconds_per_request_to_floor")] = None
 
 
@@ -139,7 +139,7 @@ class RatePoint(Record):
     # Whether the rate is a share of each process's throughput ("share") or the same for all implementations ("common").
     purpose: Literal["share", "common"]
     share: float | None  # rate, relative to the closed-loop throughput of each process; None for a common rate
-    rate: Annotated[float, Field(alias="requests_per_second_asked")]  # median over processes of the intended rate
+    rate: Annotated[float, Field(alias="requests_per_second_asked")]  # intended rate (median across processes)
     # Percentile -> latency from the intended send time.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
     # Maximum latency over all valid trials. It tends to grow with the number of trials.
@@ -152,8 +152,8 @@ class GoalRow(Record):
 
     implementation: str  # implementation name
     capacity: Standing | None  # capacity in requests/s or, for a scenario, as a load factor
-    above: float | None  # median over processes of the lowest rate (or factor) that missed the goal above the capacity
-    # Median over processes of the closed-loop throughput.
+    above: float | None  # lowest rate (or factor) above the capacity that missed the goal (median)
+    # Closed-loop throughput (median across processes).
     closed_loop: Annotated[float | None, Field(alias="closed_loop_requests_per_second")] = None
     ranked: bool = True  # whether the row is ranked
     reason: str = ""  # why the row is not ranked
@@ -174,10 +174,10 @@ class ScenarioPoint(Record):
 
     factor: float  # factor by which the base arrival rates are multiplied
     use_case: str  # use case name
-    operation: str  # operation name; empty for the whole use case, measured from the due time to the last response
-    # Percentile -> response time from the due time.
+    operation: str  # operation name; empty for the whole use case, from its due time to its last response
+    # Percentile -> response time, measured from the time when the request was due.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
-    answered: int  # number of responses in all processes
+    answered: int  # total number of responses across all processes
     failed: int  # number of due requests without a successful response
 
 
@@ -188,10 +188,10 @@ class ScenarioRow(Row):
     response: Annotated[Standing | None, Field(alias="response_seconds")]
     # Percentile -> response time of the ranked operation.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
-    # CPU time per due arrival. The field has no default, so a ranking.json with the old field name is invalid, and
-    # readers compute the ranking again.
+    # CPU time per arrival that was due. The field has no default, so a ranking.json that contains the old field name is
+    # invalid, and readers recompute the ranking.
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")]
-    # PostgreSQL's CPU time per due arrival; None if unknown.
+    # PostgreSQL's CPU time per arrival that was due; None if unknown.
     database_cpu_per_arrival: Annotated[Estimate | None, Field(alias="database_cpu_seconds_per_arrival")]
 
 

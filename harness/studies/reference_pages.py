@@ -68,7 +68,7 @@ def main() -> None:
 
 def _service_page() -> str:
     consents = f"## Keys for `--allow`\n\n{', '.join(f'`{key}`' for key in sorted(CONSENTS))}\n"
-    header = f"# tfb.toml and flags for the regression gate\n{HEADER}[gate.md](../gate.md) is the guide.\n"
+    header = f"# tfb.toml and flags for the regression gate\n{HEADER}[gate.md](../gate.md) explains how to use them.\n"
     return "\n".join((header, *_toml_sections(ServiceFile), _service_flags(), consents))
 
 
@@ -83,7 +83,8 @@ def _claim_page() -> str:
 
 
 def _config_page() -> str:
-    header = f"# benchmark_config.json\n{HEADER}[CONTRIBUTING.md](../../CONTRIBUTING.md) is the guide.\n"
+    guide = "[CONTRIBUTING.md](../../CONTRIBUTING.md) explains how to add an implementation.\n"
+    header = f"# benchmark_config.json\n{HEADER}{guide}"
     return "\n".join((header, *_json_sections(BenchmarkConfig)))
 
 

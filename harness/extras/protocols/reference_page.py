@@ -8,15 +8,18 @@ from harness.plan.testtypes.registry import TEST_TYPES
 TEMPLATE = Path(__file__).with_name("page.md")
 PAGE = REPOSITORY / "docs" / "reference" / "protocols.md"
 REQUESTS = {  # test type -> (example URL in benchmark_config.json, description of the request)
-    "json-items": ("/json/", "`GET /json/{count}?m={m}`, count 1 to 50, m 1 to 1,000"),
-    "json-compressed": ("/json/", "the same with `Accept-Encoding: gzip, br`"),
-    "json-tls": ("/json/", "the same over TLS 1.3"),
+    "json-items": ("/json/", "`GET /json/{count}?m={m}` with `count` from 1 to 50 and `m` from 1 to 1,000"),
+    "json-compressed": ("/json/", "as json-items, but with `Accept-Encoding: gzip, br`"),
+    "json-tls": ("/json/", "as json-items, but over TLS 1.3"),
     "http2": ("/json/", "as json-tls, but over HTTP/2"),
     "http2-cleartext": ("/json/", "as json-items, but over HTTP/2 without TLS"),
-    "websocket": ("/ws", "upgrade, then messages that the server echoes"),
+    "websocket": ("/ws", "an upgrade, then messages that the server echoes"),
     "short-lived": ("/plaintext", "as hello"),
-    "static": ("/static/", "`GET /static/{name}` with `Accept-Encoding: br;q=1, gzip;q=0.8`; a tenth conditional"),
-    "upload": ("/upload", "`POST /upload`, 1 kB to 1 MB of binary data, half chunked"),
+    "static": (
+        "/static/",
+        "`GET /static/{name}` with `Accept-Encoding: br;q=1, gzip;q=0.8`; a tenth of the requests are conditional",
+    ),
+    "upload": ("/upload", "`POST /upload`, 1 kB to 1 MB of binary data; half of the bodies are chunked"),
 }
 
 
