@@ -35,7 +35,7 @@ export async function serve(graceMs) {
   }
   if (H2C_PORT) servers.push([await createApp({ ...options, http2: true }), H2C_PORT]);
   for (const [app, port] of servers) {
-    // Keep idle connections open until the client closes them. As an option, Fastify replaces 0 with its default of 72 s.
+    // Keep idle connections open until the client closes them. Fastify ignores 0 in its option keepAliveTimeout.
     app.server.keepAliveTimeout = 0;
     try {
       await app.listen({ host: HOST, port, backlog: BACKLOG });
