@@ -44,7 +44,7 @@ def doctor(
     if (hosts := resolve_hosts(machines)).uses_remote_machines:
         return DOCTOR_MACHINES.load()(hosts, as_json=as_json)
     facts, scan = machine.read_machine(), scan_folders()
-    needs = requirements.tool_requirements(scan.implementations, own_database=True)
+    needs = requirements.tool_requirements(scan.implementations, own_database=True, witnesses=True)
     try:
         docker = f"engine {compose.engine_version()}"
     except EnvironmentLacksError as error:

@@ -218,7 +218,9 @@ def _default_types(source: Implementation | None) -> tuple[str, ...]:
 def _select_urls(known_urls: Iterable[Mapping[str, str]], types: Sequence[str]) -> dict[str, str]:
     """Return the configuration entries of the test types, each with the first known URL."""
     urls = ChainMap(*map(dict, known_urls))
-    return {TEST_TYPES[name].url_key: urls[name] for name in types if name in urls}
+    if unknown := [name for name in types if name not in urls]:
+        raise UsageError(f"--type: no implementation offers {', '.join(unknown)}, so the URL is unknown; add it later")
+    return {TEST_TYPES[name].url_key: urls[name] for name in types}
 
 
 def _copy(source: Implementation, target: Path) -> dict[str, object]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import EnvironmentLacksError, StoreError, TfbError
+from harness.experiment.generators.registry import needed_generators
 from harness.experiment.progress import ProgressTracker
 from harness.plan.implementation import Implementation
 from harness.plan.plan import Plan
@@ -21,9 +22,15 @@ from harness.units import format_elapsed
 
 # Typical durations on a machine with two CPUs, used only to predict when the run ends.
 APT_SECONDS, PACKAGE_SECONDS = 15.0, 20.0
-CRATE_SECONDS = {"loadgen": 60.0, "upstream": 30.0}
+CRATE_SECONDS = {"loadgen": 60.0, "upstream": 30.0, "websocket-witness": 60.0}
 FIRST_BUILD_SECONDS = 60.0  # for an implementation without an earlier build on this machine
-IMAGE_SECONDS = {docker.BASE: 30.0, docker.DATABASE_IMAGE: 60.0, docker.WRK_IMAGE: 60.0, docker.LOADGEN_IMAGE: 90.0}
+IMAGE_SECONDS = {
+    docker.BASE: 30.0,
+    docker.DATABASE_IMAGE: 60.0,
+    docker.WRK_IMAGE: 60.0,
+    docker.LOADGEN_IMAGE: 90.0,
+    docker.WEBSOCKET_IMAGE: 90.0,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,15 +52,14 @@ def find_first_use_tasks(settings: Settings, plan: Plan) -> tuple[FirstUseTask, 
             engine_version()
         except EnvironmentLacksError:  # a run reports the missing engine later, and a dry run does not need it
             return ()
-        missing = [image for image in IMAGE_SECONDS if inspect("image", image) is None]
+        at_first = (docker.BASE, docker.DATABASE_IMAGE, docker.WRK_IMAGE)
+        later = tuple(docker.GENERATORS[name] for name in _own_generators(settings, plan))
         return tuple(
             FirstUseTask(
-                description=f"build the image {image}",
-                seconds=IMAGE_SECONDS[image],
-                in_runtime=image != docker.LOADGEN_IMAGE,
+                description=f"build the image {image}", seconds=IMAGE_SECONDS[image], in_runtime=image not in later
             )
-            for image in missing
-            if settings.mode == "benchmark" or image != docker.LOADGEN_IMAGE
+            for image in (*at_first, *later)
+            if inspect("image", image) is None
         )
     packages = requirements.missing_packages(
         requirements.tool_requirements(plan.implementations, **settings.requirements)
@@ -62,11 +68,17 @@ def find_first_use_tasks(settings: Settings, plan: Plan) -> tuple[FirstUseTask, 
     if packages and settings.consent != "no" and shutil.which("apt-get"):
         seconds = APT_SECONDS + PACKAGE_SECONDS * len(packages)
         first_use_tasks.append(FirstUseTask(description=f"install {', '.join(packages)} (apt-get)", seconds=seconds))
-    if settings.mode == "benchmark" and crates.find_built("loadgen", "loadgen") is None:
-        first_use_tasks.append(_crate("loadgen"))
+    own_generators = _own_generators(settings, plan)
+    first_use_tasks += [_crate(name) for name in own_generators if crates.find_built(name, name) is None]
     if calls_upstream(settings, plan) and crates.find_built("upstream", "upstream") is None:
         first_use_tasks.append(_crate("upstream"))
     return tuple(first_use_tasks)
+
+
+def _own_generators(settings: Settings, plan: Plan) -> tuple[str, ...]:
+    """Return the load generators that tfb builds for a run."""
+    needed = needed_generators(plan) if settings.mode == "benchmark" else ()
+    return tuple(name for name in docker.OWN_GENERATORS if name in needed)
 
 
 def _crate(name: str) -> FirstUseTask:

@@ -4,10 +4,12 @@ import platform
 from collections.abc import Collection
 
 from harness.errors import EnvironmentLacksError, UsageError
+from harness.experiment.generators.registry import needed_generators
 from harness.host.git import Repository
 from harness.paths import BUILT_FROM, INSTALLED, REPOSITORY
 from harness.plan.plan import Plan
 from harness.plan.run_settings import Settings
+from harness.provisioning import toolchain
 from harness.records import store
 from harness.records.loads import Load
 from harness.records.run_info import BuildRecord, Machine, RunInfo
@@ -56,7 +58,7 @@ def make_run_info(
         },
         reference=choose_baseline(settings, plan),
         machine=machine,
-        tools={"python": platform.python_version(), **runtime.versions()},
+        tools={"python": platform.python_version(), **runtime.versions(), **_witness_versions(plan, runtime)},
         revision=revision[0],
         dirty=revision[1],
         implementations=tuple(i.info() for i in plan.implementations),
@@ -70,6 +72,12 @@ def make_run_info(
         problems=plan.problems,
         part=plan.part,
     )
+
+
+def _witness_versions(plan: Plan, runtime: Runtime) -> dict[str, str]:
+    """Return the version of h2load if the run uses it. In Docker, the image's digest covers h2load."""
+    tool = toolchain.find_tool("h2load") if runtime.name == "local" and "h2load" in needed_generators(plan) else None
+    return {"h2load": ".".join(map(str, tool.version))} if tool else {}
 
 
 def choose_baseline(settings: Settings, plan: Plan) -> str:

@@ -157,7 +157,7 @@ def _make_generators(context: RunContext, selected: _Selected) -> dict[str, Load
     """Build the load generators and the upstream service first, so that a missing cargo is reported early."""
     progress, makers = context.progress, context.dependencies.generators
     with progress.preparing("preparing the load generator"):
-        needed = needed_generators(name for each in selected.plan.candidates for name in each.test_types)
+        needed = needed_generators(selected.plan)
         generators: dict[str, LoadGenerator] = {
             name: make(selected.runtime) for name, make in makers.items() if name in needed
         }

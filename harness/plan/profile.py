@@ -141,6 +141,11 @@ class Profile(ConfigSection):
     # implementation with the most test types.
     reference: str | None = None
 
+    @property
+    def has_witnesses(self) -> bool:
+        """True if runs repeat headline loads with a second load generator."""
+        return self.interleaved.witness and self.design in ("interleaved", "techempower")
+
 
 def profile_names() -> tuple[str, ...]:
     """Return the sorted names of all profiles."""

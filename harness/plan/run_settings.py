@@ -83,12 +83,11 @@ class Settings:
     def requirements(self) -> Mapping[str, Any]:
         """Keyword arguments for ``tool_requirements``."""
         loads = self.mode == "benchmark"
-        protocols = {TEST_TYPES[name].protocol for name in self.test_types if loads and name in TEST_TYPES}
         return {
             "own_database": self.starts_database,
             "wrk": not self.services,
             "loads": loads,
-            "protocols": protocols,
+            "witnesses": loads and self.profile.has_witnesses,
         }
 
 

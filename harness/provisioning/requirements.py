@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from harness.host import process
 from harness.paths import TOOLSET
 from harness.plan.implementation import Implementation
 from harness.plan.run_settings import Consent
-from harness.plan.testtypes import LoadProtocol
 from harness.provisioning import advice, crates, step, toolchain
 from harness.provisioning.toolchain import Tool
 
@@ -51,13 +50,15 @@ def tool_requirements(
     own_database: bool,
     wrk: bool = True,
     loads: bool = True,
-    protocols: Collection[LoadProtocol] = (),
+    witnesses: bool = False,
 ) -> tuple[ToolRequirement, ...]:
     """Return the tools that a run with the local runtime requires.
 
     ``own_database`` adds PostgreSQL, ``wrk`` adds wrk, ``loads`` adds cargo to build the load generator, and
-    ``protocols`` adds the tools for witnesses.
+    ``witnesses`` adds the other programs that repeat loads of the implementations' selected test types.
     """
+    implementations = tuple(implementations)
+    protocols = {kind.protocol for each in implementations for kind in each.selected_types if witnesses}
     requirements: dict[tuple[str, str], list[str]] = {("wrk", ">=4.1"): []} if wrk else {}
     if "http2" in protocols:
         requirements["h2load", ">=1.40"] = []

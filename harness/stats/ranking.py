@@ -154,7 +154,8 @@ def _rank_test_type(kind: str, run: _RankingInput) -> ranking_model.TestTypeRank
     tables = {load: _rank_table(kind, load, run) for load in run.loads(kind)}
     chosen = next(iter(tables)) if len(tables) == 1 else headline_table_load(run.cells[kind])
     headline = tables[chosen] if chosen in tables else _rank_table(kind, None, run)
-    return ranking_model.TestTypeRanking(test_type=kind, headline=headline, tables=tuple(tables.values()))
+    every = tuple(tables.values())
+    return ranking_model.TestTypeRanking(test_type=kind, group=group(kind), headline=headline, tables=every)
 
 
 def _rank_table(kind: str, load: Load | None, run: _RankingInput) -> ranking_model.Table:
@@ -278,7 +279,7 @@ def _score_parts(test_types: TestTypeRankings) -> tuple[TestTypeRankings, Mappin
     """Return the test types of the overall score, and of each group's score. A run of groups has a single score."""
     parts: dict[str, dict[str, ranking_model.TestTypeRanking]] = {}
     for kind, ranking in test_types.items():
-        parts.setdefault(group(kind), {})[kind] = ranking
+        parts.setdefault(ranking.group, {})[kind] = ranking
     scored = parts.pop("", {})
     return (scored, parts) if scored else (test_types, {})
 

@@ -110,6 +110,7 @@ class TestTypeRanking(Record):
     __test__ = False  # prevents pytest from collecting the class
 
     test_type: str  # test type name
+    group: str = ""  # group of test types with a score of its own; empty for the overall score
     headline: Table  # table that reports show by default and that the overall score uses
     tables: tuple[Table, ...]  # a table per load
 

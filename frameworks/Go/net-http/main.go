@@ -52,12 +52,19 @@ func main() {
 	}
 
 	servers := []*http.Server{newServer(settings.address, routes)}
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	go func() { failed <- servers[0].ListenAndServe() }()
 	if settings.https != "" {
 		https := newServer(settings.https, routes)
 		servers = append(servers, https)
 		go func() { failed <- https.ListenAndServeTLS(settings.cert, settings.key) }()
+	}
+	if settings.cleartext != "" {
+		cleartext := newServer(settings.cleartext, routes)
+		cleartext.Protocols = new(http.Protocols)
+		cleartext.Protocols.SetUnencryptedHTTP2(true)
+		servers = append(servers, cleartext)
+		go func() { failed <- cleartext.ListenAndServe() }()
 	}
 	log.Printf("listening on %s, router %s", settings.address, *router)
 

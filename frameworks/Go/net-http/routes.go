@@ -30,6 +30,7 @@ func standardRoutes(h *handlers) http.Handler {
 	}
 	mux.Handle("GET /json/{count}", itemsHandler(h.items))
 	mux.HandleFunc("POST /upload", upload)
+	mux.HandleFunc("GET /ws", echo)
 	if h.folder != "" {
 		mux.Handle("GET /static/", staticFiles(h.folder))
 	}

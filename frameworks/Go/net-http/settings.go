@@ -8,14 +8,15 @@ import (
 
 // settings is the server's configuration, read from environment variables.
 type settings struct {
-	address  string // address to listen on
-	database string // PostgreSQL connection URL
-	upstream string // URL that /fan-out calls; empty if not set
-	dataset  string // data set file for /json/{count}; empty if not set
-	folder   string // folder served under /static/; empty if not set
-	https    string // address for HTTPS; empty if not set
-	cert     string // PEM file with the HTTPS certificate
-	key      string // PEM file with the certificate's private key
+	address   string // address to listen on
+	database  string // PostgreSQL connection URL
+	upstream  string // URL that /fan-out calls; empty if not set
+	dataset   string // data set file for /json/{count}; empty if not set
+	folder    string // folder served under /static/; empty if not set
+	https     string // address for HTTPS; empty if not set
+	cert      string // PEM file with the HTTPS certificate
+	key       string // PEM file with the certificate's private key
+	cleartext string // address for HTTP/2 without TLS; empty if not set
 }
 
 func settingsFromEnvironment() settings {
@@ -26,20 +27,25 @@ func settingsFromEnvironment() settings {
 		Path:     "/" + env("DBNAME", "hello_world"),
 		RawQuery: "sslmode=disable&connect_timeout=3",
 	}
-	https := os.Getenv("HTTPS_PORT")
-	if https != "" {
-		https = net.JoinHostPort(env("HOST", ""), https)
-	}
 	return settings{
-		address:  net.JoinHostPort(env("HOST", ""), env("PORT", "8080")),
-		database: database.String(),
-		upstream: os.Getenv("UPSTREAM_URL"),
-		dataset:  os.Getenv("DATASET"),
-		folder:   os.Getenv("STATIC_DIR"),
-		https:    https,
-		cert:     os.Getenv("TLS_CERT"),
-		key:      os.Getenv("TLS_KEY"),
+		address:   net.JoinHostPort(env("HOST", ""), env("PORT", "8080")),
+		database:  database.String(),
+		upstream:  os.Getenv("UPSTREAM_URL"),
+		dataset:   os.Getenv("DATASET"),
+		folder:    os.Getenv("STATIC_DIR"),
+		https:     optionalAddress("HTTPS_PORT"),
+		cert:      os.Getenv("TLS_CERT"),
+		key:       os.Getenv("TLS_KEY"),
+		cleartext: optionalAddress("H2C_PORT"),
 	}
+}
+
+// optionalAddress returns the address with the port in a variable, or an empty string if the variable is not set.
+func optionalAddress(port string) string {
+	if value := os.Getenv(port); value != "" {
+		return net.JoinHostPort(env("HOST", ""), value)
+	}
+	return ""
 }
 
 func env(name, otherwise string) string {

@@ -8,6 +8,7 @@ import { createApp } from './app.js';
 import { Database } from './database.js';
 import { readItems } from './items.js';
 import { createUpstream } from './upstream.js';
+import { echoMessages } from './websocket.js';
 
 const HOST = process.env.HOST || '0.0.0.0';
 const PORT = Number(process.env.PORT || 8080);
@@ -33,6 +34,7 @@ export async function serve(graceMs) {
     const certificate = { cert: readFileSync(process.env.TLS_CERT), key: readFileSync(process.env.TLS_KEY) };
     servers.push([https.createServer(certificate, handle), HTTPS_PORT]);
   }
+  const webSockets = [];
   for (const [server, port] of servers) {
     // Keep idle connections open until the client closes them. By default, Node closes them after 5 s.
     server.keepAliveTimeout = 0;
@@ -44,10 +46,12 @@ export async function serve(graceMs) {
     server.listen({ port, host: HOST, backlog: BACKLOG }, () => {
       console.log(`worker ${process.pid} listens on ${HOST}:${port}, Node ${process.version}`);
     });
+    webSockets.push(echoMessages(server));
   }
 
   process.once('SIGTERM', async () => {
     setTimeout(() => process.exit(0), graceMs).unref();
+    for (const { clients } of webSockets) clients.forEach((client) => client.close(1001));
     const closed = servers.map(([server]) => {
       // Ask clients on busy connections to close them after the next response.
       server.prependListener('request', (req, res) => res.setHeader('Connection', 'close'));

@@ -5,6 +5,7 @@ import { constants } from 'node:zlib';
 import compress from '@fastify/compress';
 import files from '@fastify/static';
 import view from '@fastify/view';
+import websocket from '@fastify/websocket';
 import { Eta } from 'eta';
 import Fastify from 'fastify';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -44,7 +45,7 @@ const FAN_OUT = answers({ type: 'object', properties: { calls: integer, sum: int
 
 /** Creates the application. `items` is the data set, and `folder` contains the static files. Either may be missing. */
 export async function createApp({ database, upstream, items, folder, ...options }) {
-  const app = Fastify({ forceCloseConnections: 'idle', ...options });
+  const app = Fastify(options);
   await app.register(compress, { global: false });
   await app.register(view, { engine: { eta: new Eta({ views: VIEWS, cache: true }) }, root: VIEWS });
 
@@ -53,6 +54,14 @@ export async function createApp({ database, upstream, items, folder, ...options 
     reply.header('server', 'Fastify');
     done();
   });
+
+  // Node resets an HTTP/2 stream whose request is unread, even if a full connection window delays the response's end.
+  if (options.http2) {
+    app.addHook('onRequest', (request, reply, done) => {
+      if (request.method === 'GET') request.raw.resume();
+      done();
+    });
+  }
 
   app.get('/json', MESSAGE, (request, reply) => {
     reply.header('content-type', 'application/json').send({ message: 'Hello, World!' });
@@ -120,6 +129,14 @@ export async function createApp({ database, upstream, items, folder, ...options 
     let bytes = 0;
     for await (const chunk of request.body) bytes += chunk.length;
     return reply.header('content-type', 'text/plain').send(`${bytes}`);
+  });
+
+  // In a scope of its own, the plugin adds its hooks only to this route. ws itself replies to pings and close frames.
+  await app.register(async (scope) => {
+    await scope.register(websocket);
+    scope.get('/ws', { websocket: true }, (socket) => {
+      socket.on('message', (message, isBinary) => socket.send(message, { binary: isBinary }));
+    });
   });
 
   app.setErrorHandler((error, request, reply) => {

@@ -11,6 +11,7 @@ import { Upstream } from './upstream.js';
 const HOST = process.env.HOST || '0.0.0.0';
 const PORT = Number(process.env.PORT || 8080);
 const HTTPS_PORT = Number(process.env.HTTPS_PORT || 0);
+const H2C_PORT = Number(process.env.H2C_PORT || 0);
 const BACKLOG = 4096;
 
 /** Serves until SIGTERM, then exits within `graceMs`. */
@@ -24,13 +25,18 @@ export async function serve(graceMs) {
     upstream,
     items: readItems(),
     folder: process.env.STATIC_DIR,
-    // Keep idle connections open until the client closes them. By default, Fastify closes them after 72 s.
-    keepAliveTimeout: 0,
     clientErrorHandler: refuse,
   };
   const servers = [[await createApp(options), PORT]];
-  if (HTTPS_PORT) servers.push([await createApp({ ...options, https: certificate() }), HTTPS_PORT]);
+  if (HTTPS_PORT) {
+    // ALPN selects HTTP/2 or HTTP/1.1.
+    const https = { allowHTTP1: true, ...certificate() };
+    servers.push([await createApp({ ...options, http2: true, https }), HTTPS_PORT]);
+  }
+  if (H2C_PORT) servers.push([await createApp({ ...options, http2: true }), H2C_PORT]);
   for (const [app, port] of servers) {
+    // Keep idle connections open until the client closes them. Fastify ignores 0 in its option keepAliveTimeout.
+    app.server.keepAliveTimeout = 0;
     try {
       await app.listen({ host: HOST, port, backlog: BACKLOG });
     } catch (error) {

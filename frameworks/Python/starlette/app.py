@@ -14,13 +14,15 @@ import orjson
 from database import Database, UnavailableError
 from jinja2 import Environment, FileSystemLoader
 from starlette.applications import Starlette
+from starlette.endpoints import WebSocketEndpoint
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 UPSTREAM_URL = os.environ.get("UPSTREAM_URL")
 DATASET = os.environ.get("DATASET")
@@ -113,6 +115,17 @@ async def upload(request: Request) -> Response:
     return PlainTextResponse(f"{size}")
 
 
+class Echo(WebSocketEndpoint):
+    """Echo each message on a WebSocket connection. Granian itself replies to pings and close frames."""
+
+    async def on_receive(self, websocket: WebSocket, data: str | bytes) -> None:
+        """Return the message unchanged."""
+        if isinstance(data, str):
+            await websocket.send_text(data)
+        else:
+            await websocket.send_bytes(data)
+
+
 async def fan_out(request: Request) -> Response:
     """Call the upstream concurrently and return the sum of the results."""
     if not UPSTREAM_URL:
@@ -180,6 +193,7 @@ app = Starlette(
         Route("/fan-out", fan_out),
         Route("/json/{count}", items, middleware=[Middleware(GZipMiddleware)]),
         Route("/upload", upload, methods=["POST"]),
+        WebSocketRoute("/ws", Echo),
         *([Mount("/static", StaticFiles(directory=STATIC_DIR))] if STATIC_DIR else []),
     ],
     exception_handlers={UnavailableError: unavailable},

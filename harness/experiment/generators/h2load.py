@@ -64,21 +64,27 @@ class H2load:
         summaries = [match.groupdict() for match in SUMMARY.finditer(output)]
         if not summaries:
             raise LoadError(f"h2load printed no result for {run.url}: {output.strip()[-500:] or 'no output'}")
-        return combine([_part(summary) for summary in summaries])
+        return combine([_part(run, summary) for summary in summaries])
 
 
-def _part(summary: dict[str, str]) -> LoadResult:
-    """Return the result of a single client."""
+def _part(run: LoadRun, summary: dict[str, str]) -> LoadResult:
+    """Return the result of a single client.
+
+    h2load counts errors as failures, and timeouts as errors. If it cannot connect, all of its counts are zero.
+    """
     succeeded, rate = int(summary["succeeded"]), float(summary["rate"])
+    failed, errored, timeout = (int(summary[name]) for name in ("failed", "errored", "timeout"))
+    status = failed - errored
     return LoadResult(
         # h2load rounds the duration to 10 ms, but the rate has two decimals.
-        duration=succeeded / rate if rate else float(summary["number"]) * UNITS[summary["unit"]],
-        requests=succeeded,
+        duration=succeeded / rate if rate else float(summary["number"]) * UNITS[summary["unit"]] or run.seconds,
+        requests=succeeded + status,
         bytes=int(summary["bytes"]),
         errors=ErrorCounts(
-            status=max(0, int(summary["failed"]) - int(summary["errored"])),
-            read=int(summary["errored"]),
-            timeout=int(summary["timeout"]),
+            connect=0 if succeeded + failed else run.load.connections,
+            status=status,
+            read=errored - timeout,
+            timeout=timeout,
         ),
         latency=None,
         cpu_seconds=60.0 * (int(summary["user_minutes"]) + int(summary["system_minutes"]))

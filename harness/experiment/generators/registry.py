@@ -1,12 +1,13 @@
 """The registry of load generators: maps each generator's name to a function that creates it for a runtime."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from harness.experiment.generators import GeneratorName, LoadGenerator
 from harness.experiment.generators.h2load import H2load
 from harness.experiment.generators.loadgen import Loadgen
 from harness.experiment.generators.websocket_witness import WebSocketWitness
 from harness.experiment.generators.wrk import Wrk
+from harness.plan.plan import Plan
 from harness.plan.testtypes import LoadProtocol
 from harness.plan.testtypes.registry import TEST_TYPES
 from harness.runtime import Runtime
@@ -31,6 +32,7 @@ def witness(chosen: GeneratorName, test_type: str) -> GeneratorName:
     return WITNESSES[protocol] if chosen == "loadgen" else "loadgen"
 
 
-def needed_generators(test_types: Iterable[str]) -> frozenset[GeneratorName]:
-    """Return the names of the generators for the test types, including the witnesses."""
-    return frozenset({"loadgen", "wrk", *(witness("loadgen", name) for name in test_types)})
+def needed_generators(plan: Plan) -> frozenset[GeneratorName]:
+    """Return the names of the generators for a plan, including the witnesses."""
+    types = {name for each in plan.candidates for name in each.test_types if plan.profile.has_witnesses}
+    return frozenset({"loadgen", "wrk", *(witness("loadgen", name) for name in types)})

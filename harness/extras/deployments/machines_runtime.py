@@ -26,7 +26,7 @@ from harness.runtime.choice import make_docker_runtime
 from harness.runtime.compose import SERVER
 from harness.runtime.database.embedded import free_port
 from harness.runtime.database.in_container import DockerDatabase
-from harness.runtime.docker import DATABASE_IMAGE, GENERATORS, LOADGEN_IMAGE, WRK_IMAGE, DockerRuntime, image_tag
+from harness.runtime.docker import DATABASE_IMAGE, GENERATORS, OWN_GENERATORS, WRK_IMAGE, DockerRuntime, image_tag
 from harness.runtime.readiness import wait_until_ready
 
 logger = logging.getLogger("tfb.machines")
@@ -162,10 +162,10 @@ class MachinesRuntime(DockerRuntime):
         if folder is not None:
             return super().generator(program, arguments, waits_for_go=waits_for_go, folder=folder)
         name = Path(program).name
-        if name == "loadgen":
-            self.own_generator()
+        if name in OWN_GENERATORS:
+            self.own_generator(name)
             for machine in self.clients:
-                machine.send(LOADGEN_IMAGE)
+                machine.send(GENERATORS[name])
         run = ("run", "--interactive", "--rm", "--init", "--pull", "never", "--network", "host")
         entrypoint, script = (
             ((), ()) if waits_for_go else (("--entrypoint", "sh"), ("-c", distributed_load.WAIT_FOR_GO, name))

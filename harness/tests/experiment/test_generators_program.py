@@ -42,7 +42,9 @@ def run(binary: str, url: str, *options: str) -> dict[str, Any]:
     lost = sum(errors[kind] for kind in ("write", "closed", "timeout", "framing", "dropped"))
     assert last["sent"] == last["received"] + lost + last["unfinished"]
     assert (
-        last["received"] == last["successes"] + errors["status"] + errors["lacking"] == sum(last["statuses"].values())
+        last["received"]
+        == last["successes"] + errors["status"] + errors["missing_value"]
+        == sum(last["statuses"].values())
     )
     return last
 

@@ -24,7 +24,7 @@ from harness.tests.doubles.fakes_world import Behaviour
 
 BUILDS = {
     "broken": BuildRecord(status="failed", reason="make failed (exit status 2):\nmain.c:3: error\nlog: build.log"),
-    "missing_value": BuildRecord(
+    "lacking": BuildRecord(
         status="skipped", reason="needs zig >=0.14, which is not on this machine (./tfb doctor)"
     ),
 }
@@ -123,7 +123,7 @@ def test_json_has_a_verdict_on_each_implementation(scene: VerifyScene, capsys: p
         "wrong": "failed",
         "mute": "not started",
         "broken": "build failed",
-        "missing_value": "skipped",
+        "lacking": "skipped",
     }
     assert "main.c:3: error" in implementations["broken"]["reason"]
 

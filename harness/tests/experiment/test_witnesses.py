@@ -1,5 +1,6 @@
 """The witnesses for HTTP/2 and WebSocket."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from harness.experiment.generators.h2load import URLS_FILE, H2load
 from harness.experiment.generators.registry import GENERATORS, needed_generators, witness
 from harness.experiment.generators.websocket_witness import WebSocketWitness
 from harness.host import process
+from harness.plan.plan import Candidate, Plan
+from harness.plan.profile import load_profile
 from harness.plan.requests import PreparedRequest
 from harness.plan.testtypes import LoadProtocol
 from harness.records.loads import ClosedLoop, Load, OpenLoop
@@ -51,11 +54,22 @@ def load_run(
 
 def test_a_summary_of_h2load_is_read(tmp_path: Path) -> None:
     result = H2load().result(load_run("http://h/", "http2"), SUMMARY)
-    assert (result.requests, result.bytes, result.cpu_seconds) == (14_753, 8_143_692, 60.75)
-    assert (result.errors.status, result.errors.read, result.errors.timeout) == (3, 4, 2)
+    assert (result.requests, result.bytes, result.cpu_seconds) == (14_756, 8_143_692, 60.75)
+    assert (result.errors.status, result.errors.read, result.errors.timeout) == (3, 2, 2)
     assert result.duration == pytest.approx(14_753 / 7_376.5)
     both = H2load().result(load_run("http://h/", "http2"), SUMMARY + SUMMARY)
-    assert (both.requests, len(both.parts)) == (2 * 14_753, 2)
+    assert (both.requests, len(both.parts)) == (2 * 14_756, 2)
+
+
+def test_h2load_without_a_connection_is_an_error() -> None:
+    output = re.sub(
+        r"^requests: .*$",
+        "requests: 0 total, 0 started, 0 done, 0 succeeded, 0 failed, 0 errored, 0 timeout",
+        SUMMARY,
+        flags=re.MULTILINE,
+    )
+    result = H2load().result(load_run("http://h/", "http2"), output.replace("7376.50 req/s", "0.00 req/s"))
+    assert (result.requests, result.errors.connect, result.duration) == (0, 4, 2.0)
 
 
 @pytest.mark.parametrize("output", ["", "h2load: command not found", SUMMARY.replace("traffic", "tariff")])
@@ -99,8 +113,23 @@ def test_each_protocol_has_an_independent_witness() -> None:
         "websocket-witness",
     ]
     assert witness("wrk", "json") == "loadgen"
-    assert needed_generators(["json", "db"]) == {"loadgen", "wrk"}
-    assert needed_generators(["json", "http2", "websocket"]) == GENERATORS.keys()
+
+
+@pytest.mark.parametrize(
+    ("profile", "types", "needed"),
+    [
+        ("quick", ("json", "db"), {"loadgen", "wrk"}),
+        ("quick", ("json", "http2"), {"loadgen", "wrk", "h2load"}),
+        ("techempower", ("websocket",), {"loadgen", "wrk", "websocket-witness"}),
+        ("smoke", ("http2", "websocket"), {"loadgen", "wrk"}),  # without witnesses
+        ("latency", ("http2", "websocket"), {"loadgen", "wrk"}),  # this design has none
+    ],
+)
+def test_only_needed_witnesses_are_prepared(profile: str, types: tuple[str, ...], needed: set[str]) -> None:
+    candidate = Candidate(
+        implementation="a", jit=False, test_types={name: (ClosedLoop(connections=4),) for name in types}
+    )
+    assert needed_generators(Plan(candidates=(candidate,), profile=load_profile(profile))) == needed
 
 
 class SomeWrong(StreamServer):

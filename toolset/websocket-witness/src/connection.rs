@@ -5,13 +5,17 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 use futures_util::{SinkExt, StreamExt};
+use tokio::net::TcpStream;
 use tokio::sync::Barrier;
-use tokio::time::{Instant, timeout_at};
-use tokio_tungstenite::connect_async;
+use tokio::time::{Duration, Instant, timeout, timeout_at};
 use tokio_tungstenite::tungstenite::{Bytes, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
 use crate::arguments::Arguments;
 
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MESSAGES: u64 = 64; // distinct messages of a connection
 const SIZES: std::ops::RangeInclusive<u64> = 5..=1024; // bytes of a message
 
@@ -20,7 +24,7 @@ const SIZES: std::ops::RangeInclusive<u64> = 5..=1024; // bytes of a message
 pub struct Counts {
     /// Echoes that equal their messages.
     pub echoes: u64,
-    /// Payload bytes of these echoes.
+    /// Payload bytes of all echoes.
     pub bytes: u64,
     /// Echoes that differ from their messages.
     pub different: u64,
@@ -46,43 +50,50 @@ impl AddAssign for Counts {
 /// Connect, wait for the other connections at the barrier, and exchange messages until the end of the load.
 pub async fn run(arguments: Arc<Arguments>, number: u64, start: Arc<Barrier>) -> Counts {
     let mut counts = Counts::default();
-    let connected = connect_async(&arguments.url).await;
+    let connected = timeout(CONNECT_TIMEOUT, connect_async_with_config(&arguments.url, None, true)).await;
     let messages = messages(arguments.seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     start.wait().await;
-    let Ok((mut socket, _)) = connected else {
+    if let Ok(Ok((socket, _))) = connected {
+        let end = Instant::now() + arguments.duration;
+        // At the end of the load, the exchange is dropped wherever it waits.
+        let _ = timeout_at(end, exchange(socket, &messages, arguments.depth, &mut counts)).await;
+    } else {
         counts.connect = 1;
-        return counts;
-    };
-    let end = Instant::now() + arguments.duration;
-    let mut in_flight = VecDeque::with_capacity(arguments.depth);
+    }
+    counts
+}
+
+/// Send messages and compare their echoes until the connection fails. Keep `depth` messages in flight.
+async fn exchange(mut socket: Socket, messages: &[Message], depth: usize, counts: &mut Counts) {
+    let mut in_flight = VecDeque::with_capacity(depth);
     let mut unsent = messages.iter().cycle();
     loop {
-        while in_flight.len() < arguments.depth {
-            let Some(message) = unsent.next() else { return counts };
+        while in_flight.len() < depth
+            && let Some(message) = unsent.next()
+        {
             if socket.feed(message.clone()).await.is_err() {
                 counts.write = 1;
-                return counts;
+                return;
             }
             in_flight.push_back(message);
         }
         if socket.flush().await.is_err() {
             counts.write = 1;
-            return counts;
+            return;
         }
-        match timeout_at(end, socket.next()).await {
-            Err(_) => return counts, // the end of the load
-            Ok(Some(Ok(echo @ (Message::Text(_) | Message::Binary(_))))) => {
+        match socket.next().await {
+            Some(Ok(echo @ (Message::Text(_) | Message::Binary(_)))) => {
+                counts.bytes += echo.len() as u64;
                 if in_flight.pop_front().is_some_and(|message| *message == echo) {
                     counts.echoes += 1;
-                    counts.bytes += echo.len() as u64;
                 } else {
                     counts.different += 1;
                 }
             }
-            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)))) => {}
-            Ok(_) => {
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+            _ => {
                 counts.read = 1;
-                return counts;
+                return;
             }
         }
     }
@@ -104,7 +115,7 @@ fn messages(seed: u64) -> Vec<Message> {
         .collect()
 }
 
-/// The random number generator SplitMix64 (Steele, Lea and Flood, 2014).
+/// The random number generator `SplitMix64` (Steele, Lea and Flood, 2014).
 struct Random(u64);
 
 impl Random {

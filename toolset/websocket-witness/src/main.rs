@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{}",
         serde_json::json!({
             "duration_us": u64::try_from(elapsed.as_micros())?,
-            "requests": counts.echoes,
+            "requests": counts.echoes + counts.different,
             "bytes": counts.bytes,
             "cpu_seconds": cpu_seconds()?,
             "errors": {

@@ -320,6 +320,7 @@ export interface Ranking {
  */
 export interface TestTypeRanking {
   test_type: string;
+  group: string;
   headline: Table;
   tables: Table[];
 }

@@ -38,9 +38,9 @@ export function geometricMean(ratios: Readonly<Record<string, number>>, tests: r
  * score. If there is a baseline, it must have a value in the test type.
  */
 export function scorable(ranking: Ranking, group: string | null = null): string[] {
-  const groups = Object.entries(ranking.groups).map(([name, scores]) => [name, scoredTests(scores)] as const);
+  const onlyGroups = Object.values(ranking.test_types).every((test) => test.group !== "");
   return Object.entries(ranking.test_types)
-    .filter(([test]) => (groups.find(([, tests]) => tests.has(test))?.[0] ?? null) === group)
+    .filter(([, test]) => (onlyGroups ? group === null : test.group === (group ?? "")))
     .filter(([, { headline }]) =>
       ranking.reference === null
         ? headline.rows.some((row) => row.throughput)

@@ -62,7 +62,8 @@ export function Overall({ doc, infos, group, view, version }: Props) {
     () => (ranking.reference === null ? null : ratioScale(all.flatMap((row) => Object.values(row.ratios)))),
     [all, ranking.reference],
   );
-  const title = `${group === null ? "Overall score" : `Score of ${group}`} by ${spec.name}: ${doc.title}`;
+  const subject = group === null ? "Overall" : `Overall: ${group}`;
+  const title = `${subject}: score by ${spec.name}: ${doc.title}`;
   return (
     <>
       <Toolbar
@@ -90,7 +91,7 @@ export function Overall({ doc, infos, group, view, version }: Props) {
           )}
           lowerIsBetter={false}
           metric={route.metric === "throughput" ? "score" : `${spec.name} score`}
-          subject="Overall"
+          subject={subject}
           format={times}
         />
       ) : (
@@ -106,7 +107,7 @@ export function Overall({ doc, infos, group, view, version }: Props) {
             reference={ranking.reference}
             spec={spec}
             scale={route.absolute ? null : scale}
-            caption={`Overall: geometric mean of ${spec.name} over ${tests.length} test types`}
+            caption={`${subject}: geometric mean of ${spec.name} over ${tests.length} test types`}
           />
         </>
       )}

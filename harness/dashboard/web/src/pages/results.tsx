@@ -7,6 +7,7 @@ import { Summary } from "../parts/summary";
 import { CommonFlags, Waiting } from "../parts/basics";
 import { SelectionBar } from "../parts/selection";
 import { Tabs } from "../parts/tabs";
+import { scorable } from "../scores";
 import { flagsOfRun, infosByName } from "../table";
 import { About } from "./about";
 import { Overall } from "./overall";
@@ -58,7 +59,9 @@ export function Results({ doc, version }: Props) {
   const view = views.find(({ id }) => id === route.view)?.id ?? "table";
   const orders = orderResults(doc, test);
   // The summary covers the headline loads and all test types, so it is hidden for other selections.
-  const partial = (route.load && !orders) || (isScore(test) && route.excludedTests.length);
+  const partial =
+    (route.load && !orders) ||
+    (isScore(test) && scorable(ranking, scoredGroup(test)).some((each) => route.excludedTests.includes(each)));
   const sentences = partial ? undefined : doc.sentences[test]?.[route.metric];
   return (
     <>
@@ -91,7 +94,7 @@ export function Results({ doc, version }: Props) {
           {view === "about" ? (
             <About doc={doc} />
           ) : view === "selected" ? (
-            <SelectedRows doc={doc} infos={infos} test={test} table={table} />
+            <SelectedRows doc={doc} infos={infos} test={test} group={scoredGroup(test)} table={table} />
           ) : isScore(test) ? (
             <Overall doc={doc} infos={infos} group={scoredGroup(test)} view={view} version={version} />
           ) : orders && view === "latency" ? (

@@ -4,7 +4,7 @@ import { testName } from "../load";
 import { Menu } from "./menu";
 
 export function ScoredTests({ tests, counting }: { tests: string[]; counting: readonly string[] }) {
-  const { go } = usePage();
+  const { route, go } = usePage();
   return (
     <Menu label={`Score: ${counting.length} of ${tests.length} tests`}>
       <div class="choices">
@@ -14,7 +14,14 @@ export function ScoredTests({ tests, counting }: { tests: string[]; counting: re
               type="checkbox"
               checked={counting.includes(test)}
               onChange={() =>
-                go({ excludedTests: tests.filter((other) => counting.includes(other) === (other === test)) }, "replace")
+                go(
+                  {
+                    excludedTests: counting.includes(test)
+                      ? [...route.excludedTests, test]
+                      : route.excludedTests.filter((other) => other !== test),
+                  },
+                  "replace",
+                )
               }
             />
             {testName(test)}

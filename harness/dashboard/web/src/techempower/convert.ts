@@ -47,7 +47,7 @@ export function convert(raw: unknown, id: string): Embedded {
     const headline = queries
       ? (tables.at(-1) ?? table(test, null, all, () => null, reasons))
       : table(test, null, all, (name) => best(cells, name), reasons);
-    rankings[test] = { test_type: test, headline, tables: [] };
+    rankings[test] = { group: "", test_type: test, headline, tables: [] };
     tests[test] = { test_type: test, tables, problems: [] };
   }
   const title = text(file.name) || "TechEmpower results";

@@ -7,6 +7,7 @@ import { availableMetrics, type MetricSpec, SPECS } from "../metrics";
 import { BaselineSelect } from "../parts/baseline";
 import { FigureWithInterval, RatioFigure } from "../parts/figure";
 import { number, PlainTable } from "../parts/plain-table";
+import { scorable } from "../scores";
 import { type RankedRow, rankRows } from "../table";
 
 interface Line {
@@ -19,12 +20,14 @@ interface Props {
   doc: RunDocument;
   infos: ReadonlyMap<string, ImplementationInfo>;
   test: string; // test type; ignored without a table
+  group: string | null; // group of test types in the overall view; null for the test types without a group
   table: Table | null; // null in the overall view, which shows a single metric for all test types
 }
 
-export function SelectedRows({ doc, infos, test, table }: Props) {
+export function SelectedRows({ doc, infos, test, group, table }: Props) {
   const { route } = usePage();
   const { reference, test_types } = doc.ranking;
+  const shown = scorable(doc.ranking, group);
   const names = route.selected.filter((name) => infos.has(name));
   const line = (label: string, of: Table, spec: MetricSpec): Line => ({
     label,
@@ -33,7 +36,9 @@ export function SelectedRows({ doc, infos, test, table }: Props) {
   });
   const lines = table
     ? availableMetrics(table.rows).map((spec) => line(spec.name, table, spec))
-    : Object.entries(test_types).map(([id, { headline }]) => line(testName(id), headline, SPECS[route.metric]));
+    : Object.entries(test_types)
+        .filter(([id]) => shown.includes(id))
+        .map(([id, { headline }]) => line(testName(id), headline, SPECS[route.metric]));
   const subject = table ? testName(test) : SPECS[route.metric].name;
   return (
     <>

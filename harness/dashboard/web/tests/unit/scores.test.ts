@@ -84,8 +84,15 @@ test("a group of test types has a score of its own", () => {
     ...score,
     ratios: Object.fromEntries(Object.entries(score.ratios).filter(([kind]) => !grouped.has(kind))),
   }));
-  const split: Ranking = { ...ranking, overall, groups: { protocols: subset.scores } };
+  const test_types = Object.fromEntries(
+    Object.entries(ranking.test_types).map(([kind, own]) => [
+      kind,
+      { ...own, group: grouped.has(kind) ? "protocols" : "" },
+    ]),
+  );
+  const split: Ranking = { ...ranking, test_types, overall, groups: { protocols: subset.scores } };
   expect(scorable(split)).toEqual(others);
+  expect(scorable({ ...split, groups: { protocols: [] } })).toEqual(others); // after a change of the baseline
   expect(new Set(scorable(split, "protocols"))).toEqual(grouped);
   const list = scoreRows(split, new Map(), "throughput", subset.test_types, subset.scores, "protocols");
   for (const { implementation, throughput } of subset.scores) {
