@@ -241,7 +241,10 @@ def test_closed_websockets_are_reopened(binary: str) -> None:
 
     with Leaving() as server:
         total = run(binary, server, *WEBSOCKET, target="/ws")
-    assert total["connections_closed_by_peer"] == total["connections_opened"] - 4 > 4
+    reopened = total["connections_opened"] - 4
+    assert reopened > 4
+    # When the load ends, up to four connections may be closed and not yet reopened.
+    assert reopened <= total["connections_closed_by_peer"] <= reopened + 4
     assert total["errors"]["closed"] <= total["connections_closed_by_peer"]
     assert total["errors"]["mismatch"] == 0
 

@@ -24,9 +24,7 @@ from harness.tests.doubles.fakes_world import Behaviour
 
 BUILDS = {
     "broken": BuildRecord(status="failed", reason="make failed (exit status 2):\nmain.c:3: error\nlog: build.log"),
-    "lacking": BuildRecord(
-        status="skipped", reason="needs zig >=0.14, which is not on this machine (./tfb doctor)"
-    ),
+    "lacking": BuildRecord(status="skipped", reason="needs zig >=0.14, which is not on this machine (./tfb doctor)"),
 }
 SERVERS = {
     "good": Behaviour(),
