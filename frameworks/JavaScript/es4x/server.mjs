@@ -21,6 +21,7 @@ const HOST = process.env.HOST || '0.0.0.0';
 const PORT = Number(process.env.PORT || 8080);
 
 const HTTPS_PORT = Number(process.env.HTTPS_PORT || 0);
+const H2C_PORT = Number(process.env.H2C_PORT || 0);
 
 const BACKLOG = 4096;
 const FILE_MS = 500; // how long a file's size and modification time are cached
@@ -128,6 +129,19 @@ router.post('/upload').handler((ctx) => {
     .endHandler(() => send(ctx, TEXT_PLAIN, `${bytes}`));
 });
 
+// Echoes each message. Vert.x itself replies to pings and close frames.
+router.get('/ws').handler((ctx) => {
+  ctx.request().toWebSocket((upgraded) => {
+    if (upgraded.succeeded()) {
+      const socket = upgraded.result();
+      socket.textMessageHandler((text) => socket.writeTextMessage(text));
+      socket.binaryMessageHandler((data) => socket.writeBinaryMessage(data));
+    } else if (!ctx.response().ended()) {
+      sendStatus(ctx, 426);
+    }
+  });
+});
+
 if (process.env.STATIC_DIR) {
   get('/static/*')
     .handler((ctx) => {
@@ -193,6 +207,7 @@ const listen = () => {
     const certificate = new PemKeyCertOptions().setCertPath(process.env.TLS_CERT).setKeyPath(process.env.TLS_KEY);
     listenOn(HTTPS_PORT, options(HTTPS_PORT).setSsl(true).setUseAlpn(true).setKeyCertOptions(certificate));
   }
+  if (H2C_PORT) listenOn(H2C_PORT, options(H2C_PORT));
   listenOn(PORT, options(PORT));
 };
 database.connect(listen);

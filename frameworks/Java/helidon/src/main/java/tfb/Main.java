@@ -18,6 +18,7 @@ import io.helidon.webserver.http.RoutingResponse;
 import io.helidon.webserver.http.ServerResponse;
 import io.helidon.webserver.staticcontent.FileSystemHandlerConfig;
 import io.helidon.webserver.staticcontent.StaticContentFeature;
+import io.helidon.webserver.websocket.WsRouting;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.util.concurrent.ExecutionException;
@@ -40,6 +41,7 @@ public final class Main {
                 .host(settings.host())
                 .port(settings.port())
                 .backlog(BACKLOG)
+                .addRouting(WsRouting.builder().endpoint("/ws", EchoListener::new))
                 .routing(routing -> route(routing, settings, database));
         if (settings.httpsPort() != 0) {
             server.putSocket("https", https -> https

@@ -6,15 +6,23 @@ import io.undertow.UndertowOptions;
 import io.undertow.server.DefaultByteBufferPool;
 import io.undertow.server.HttpHandler;
 import io.undertow.server.handlers.GracefulShutdownHandler;
+import io.undertow.server.handlers.resource.PathResourceManager;
+import io.undertow.server.handlers.resource.PreCompressedResourceSupplier;
+import io.undertow.server.handlers.resource.ResourceHandler;
+import io.undertow.server.handlers.resource.ResourceManager;
 import io.undertow.servlet.Servlets;
 import io.undertow.servlet.api.DeploymentInfo;
 import io.undertow.servlet.api.ServletInfo;
 import io.undertow.util.Headers;
+import io.undertow.util.MimeMappings;
 import io.undertow.util.SameThreadExecutor;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import javax.sql.DataSource;
+import org.jboss.resteasy.plugins.interceptors.GZIPEncodingInterceptor;
+import org.jboss.resteasy.plugins.interceptors.ServerContentEncodingAnnotationFeature;
 import org.jboss.resteasy.plugins.server.undertow.UndertowJaxrsServer;
 import org.jboss.resteasy.spi.ResteasyDeployment;
 import org.xnio.Options;
@@ -37,8 +45,7 @@ final class Server {
     static Server start(Settings settings, DataSource database, int workers) {
         Server server = new Server();
         server.undertow.deploy(server.deployment(settings, database));
-        server.undertow.start(Undertow.builder()
-                .addHttpListener(settings.port(), settings.host())
+        server.undertow.start(listeners(settings)
                 .setIoThreads(Runtime.getRuntime().availableProcessors())
                 .setWorkerThreads(workers)
                 .setSocketOption(Options.BACKLOG, BACKLOG)
@@ -49,6 +56,18 @@ final class Server {
                 // HTTP/1.1 connections are persistent by default, so the keep-alive header is unnecessary.
                 .setServerOption(UndertowOptions.ALWAYS_SET_KEEP_ALIVE, false));
         return server;
+    }
+
+    private static Undertow.Builder listeners(Settings settings) {
+        Undertow.Builder builder = Undertow.builder().addHttpListener(settings.port(), settings.host());
+        if (settings.cleartextPort() != 0) {
+            builder.addHttpListener(settings.cleartextPort(), settings.host());
+        }
+        if (settings.httpsPort() != 0) {
+            builder.addHttpsListener(
+                    settings.httpsPort(), settings.host(), Tls.context(settings.certificate(), settings.key()));
+        }
+        return builder.setServerOption(UndertowOptions.ENABLE_HTTP2, true);
     }
 
     /** Stops the server. Requests in progress are completed, and new requests are rejected with 503. */
@@ -69,8 +88,15 @@ final class Server {
                 new HelloResource(),
                 new WorldResource(worlds, new WorldCache(worlds)),
                 new FortuneResource(new FortuneRepository(database)),
+                new ItemResource(settings.dataSet()),
+                new UploadResource(),
                 waiting(settings.upstreamUrl())));
-        resteasy.setProviders(List.of(new FortunesPageWriter(), new DatabaseFailureMapper()));
+        resteasy.getProviders().addAll(List.of(new FortunesPageWriter(), new DatabaseFailureMapper()));
+        if (settings.dataSet() != null) {
+            // Only the data set is compressed, but the interceptor would run for each response.
+            resteasy.getProviders().addAll(
+                    List.of(new ServerContentEncodingAnnotationFeature(), new GZIPEncodingInterceptor()));
+        }
         DeploymentInfo deployment = undertow.undertowDeployment(resteasy, "/");
         return deployment
                 .addServlet(withoutWorker(deployment.getServlets().get("ResteasyServlet")))
@@ -78,7 +104,7 @@ final class Server {
                 .setClassLoader(Server.class.getClassLoader())
                 .setDeploymentName("tfb")
                 .setContextPath("/")
-                .addInitialHandlerChainWrapper(this::outermost);
+                .addInitialHandlerChainWrapper(servlets -> outermost(withFiles(servlets, settings.folder())));
     }
 
     /** Creates a servlet for resources that never block; it runs on the I/O thread that reads the request. */
@@ -94,8 +120,22 @@ final class Server {
         return new WaitingResource(threads, upstreamUrl == null ? null : new Upstream(upstreamUrl, threads));
     }
 
-    private HttpHandler outermost(HttpHandler servlets) {
-        requests = Handlers.gracefulShutdown(servlets);
+    /** Serves the folder's files, or the .br or .gz file beside a file if the client accepts it. */
+    private static HttpHandler withFiles(HttpHandler servlets, String folder) {
+        if (folder == null) {
+            return servlets;
+        }
+        ResourceManager files = PathResourceManager.builder().setBase(Path.of(folder)).build();
+        ResourceHandler handler = new ResourceHandler(
+                new PreCompressedResourceSupplier(files).addEncoding("br", ".br").addEncoding("gzip", ".gz"));
+        // Undertow's own type for this extension is obsolete.
+        handler.setMimeMappings(MimeMappings.builder().addMapping("woff2", "font/woff2").build());
+        return Handlers.path(servlets).addPrefixPath(
+                "/static", Handlers.header(handler, Headers.VARY_STRING, Headers.ACCEPT_ENCODING_STRING));
+    }
+
+    private HttpHandler outermost(HttpHandler handler) {
+        requests = Handlers.gracefulShutdown(handler);
         return Handlers.header(requests, Headers.SERVER_STRING, "Undertow");
     }
 }

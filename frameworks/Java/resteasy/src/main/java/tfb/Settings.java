@@ -1,8 +1,12 @@
 package tfb;
 
-/** Settings from environment variables: listen address, database, and /fan-out's upstream, which may be null. */
+/**
+ * Settings from environment variables. If not configured, optional strings are null and optional ports are 0. HTTP/2
+ * without TLS uses {@code cleartextPort}.
+ */
 record Settings(String host, int port, String dbHost, int dbPort, String dbName, String dbUser, String dbPassword,
-        String upstreamUrl) {
+        String upstreamUrl, String dataSet, String folder, int httpsPort, int cleartextPort, String certificate,
+        String key) {
 
     static Settings fromEnvironment() {
         return new Settings(
@@ -13,7 +17,13 @@ record Settings(String host, int port, String dbHost, int dbPort, String dbName,
                 text("DBNAME", "hello_world"),
                 text("DBUSER", "benchmarkdbuser"),
                 text("DBPASS", "benchmarkdbpass"),
-                text("UPSTREAM_URL", null));
+                text("UPSTREAM_URL", null),
+                text("DATASET", null),
+                text("STATIC_DIR", null),
+                port("HTTPS_PORT", 0),
+                port("H2C_PORT", 0),
+                text("TLS_CERT", null),
+                text("TLS_KEY", null));
     }
 
     private static String text(String name, String fallback) {

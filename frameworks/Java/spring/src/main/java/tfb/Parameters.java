@@ -21,4 +21,9 @@ final class Parameters {
     static int calls(MultiValueMap<String, String> parameters) {
         return IntegerParameter.clamp(parameters.getFirst("calls"), 1, 100, 1);
     }
+
+    /** Returns {@code m}, clamped to 1..1,000,000, or 1 if it is missing or not an integer. */
+    static int multiplier(MultiValueMap<String, String> parameters) {
+        return IntegerParameter.clamp(parameters.getFirst("m"), 1, 1_000_000, 1);
+    }
 }

@@ -70,6 +70,9 @@ final class ServerVerticle extends AbstractVerticle {
     private Future<?> listen() {
         Router router = router();
         Future<?> listening = listen(router, options(settings.port()));
+        if (settings.cleartextPort() != 0) {
+            listening = listening.compose(listens -> listen(router, options(settings.cleartextPort())));
+        }
         if (settings.httpsPort() == 0) {
             return listening;
         }
@@ -116,6 +119,7 @@ final class ServerVerticle extends AbstractVerticle {
         get(router, "/fan-out").handler(waiting::fanOut);
         get(router, "/json/:count").handler(new ItemsHandler(settings.dataSet()));
         router.post("/upload").handler(UploadHandler::count);
+        router.get("/ws").handler(ServerVerticle::echo);
         if (settings.folder() != null) {
             // Without this header, Vert.x would compress the file for each response.
             get(router, "/static/*").handler(ctx -> {
@@ -127,6 +131,20 @@ final class ServerVerticle extends AbstractVerticle {
         }
         router.errorHandler(500, this::failed);
         return router;
+    }
+
+    /** Echoes each message on a WebSocket connection. Vert.x itself replies to pings and close frames. */
+    private static void echo(RoutingContext ctx) {
+        ctx.request().toWebSocket()
+                .onSuccess(socket -> {
+                    socket.textMessageHandler(socket::writeTextMessage);
+                    socket.binaryMessageHandler(socket::writeBinaryMessage);
+                })
+                .onFailure(failure -> {
+                    if (!ctx.response().ended()) {
+                        ctx.response().setStatusCode(426).end();
+                    }
+                });
     }
 
     /** Responds with 503 if the database fails, and logs at most one failure per second. */
