@@ -218,7 +218,7 @@ def _explain_failure(program: str, cwd: Path | None, error: OSError) -> str:
     if error.errno == errno.ENOEXEC:
         return f"cannot run {program}: {error.strerror}: the file is neither a program for this machine nor a script"
     if error.errno == errno.EACCES and "/" in program:
-        reason = "it is a folder" if path.is_dir() else f"Permission denied: chmod +x {path}"
+        reason = "it is a folder" if path.is_dir() else f"Permission denied; run chmod +x {path}"
         return f"cannot run {program}: {reason}"
     return f"cannot run {program}: {error.strerror}"
 
@@ -271,7 +271,7 @@ def running(child: Child, *, grace: float = STOP_SECONDS) -> Iterator[Child]:
 
 
 def terminate_all() -> None:
-    """Ask all running children to stop, but do not wait. Threads that wait for a server then get an error."""
+    """Ask all running children to stop, without waiting for them. Threads that wait for a server get an error."""
     for child in list(_living.values()):
         if child.stop_signal is signal.SIGTERM:  # PostgreSQL (SIGINT) stops last, in ``stop_all``
             child.terminate()

@@ -37,7 +37,7 @@ NAME_BYTES = 100  # low enough that two names, a suffix and a number fit into a 
 def require_short(name: str) -> str:
     """Return the name unchanged. Raises ValueError if it is too long for a path component."""
     if (size := len(name.encode())) > NAME_BYTES:
-        raise ValueError(f"has {size} bytes in UTF-8; at most {NAME_BYTES} are allowed")
+        raise ValueError(f"is {size} bytes long in UTF-8; at most {NAME_BYTES} are allowed")
     return name
 
 

@@ -171,7 +171,7 @@ def _version_of(program: Path | str) -> tuple[int, ...] | None:
 
 
 def _not_run(kind: str) -> Iterator[Tool]:
-    """Yield the program on PATH with an unknown version, without running it."""
+    """Yield the program found on PATH without running it, so its version is unknown."""
     if path := shutil.which(PROGRAM_NAMES.get(kind, kind)):
         yield Tool(kind=kind, version=(), program=Path(path))
 

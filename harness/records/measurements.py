@@ -41,7 +41,7 @@ class Latency(Record):
 
 
 class Window(Record):
-    """Measurements during about one second of a load."""
+    """Measurements taken during about one second of a load."""
 
     start: Annotated[float, Field(alias="start_seconds")]  # start of the window, relative to the start of the trial
     duration: Annotated[float, Field(alias="duration_seconds")]  # window duration
@@ -159,7 +159,7 @@ class LoadCounts(Record):
     lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None
     sent_late: Int64 | None = None  # requests sent later than the ``generator-lag`` validity check allows
     arrivals: Arrivals | None = None  # results of the arrivals; None unless the load is a scenario
-    # TLS version, cipher suite, group, ALPN protocol and type of handshake in one text -> number of connections.
+    # Number of connections by TLS parameters. A key lists version, cipher suite, group, ALPN protocol and handshake.
     tls_sessions: dict[str, Int64] | None = None
     peer_settings: dict[str, Int64] | None = None  # HTTP/2 server's settings; for each, the minimum over connections
 

@@ -171,7 +171,7 @@ class RunInfo(Record):
     machine: Machine  # server's machine
     tools: dict[str, str]  # versions of programs such as wrk, postgres, docker and python
     revision: str | None = None  # git commit of tfb; None if unknown
-    dirty: bool | None = None  # whether files of tfb differed from the commit; None if unknown
+    dirty: bool | None = None  # whether the working tree of tfb differed from the commit; None if unknown
     implementations: tuple[ImplementationInfo, ...]  # selected implementations
     loads: dict[str, tuple[Load, ...]]  # test type -> planned loads
     # Implementation -> test type -> selected loads; empty if the run measures all cells.

@@ -21,7 +21,7 @@ NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:u0000|U00000000)")
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading. Raises OSError for other files, without waiting for a pipe's writer."""
+    """Open a regular file for reading. Raises OSError for other files, and never waits for the writer of a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return os.fdopen(descriptor, "rb")

@@ -61,7 +61,7 @@ def format_test_types(cause: Cause, every: Sequence[str]) -> str:
 
 
 def cause_key(result: CheckResult) -> tuple[object, ...]:
-    """Return a key that results with the same cause share. It ignores request targets and numbers in messages."""
+    """Return a key shared by all results with the same cause. It ignores request targets and numbers in messages."""
 
     def plain(text: str | None) -> str:
         return _NUMBER.sub("0", _COUNT.sub("", _TARGET.sub("", text or "")))

@@ -41,7 +41,7 @@ def script_hint(folder: Path, output: str, *, command: Sequence[str] = ()) -> st
 
 
 class InstallScriptPolicy:
-    """The packages with install scripts that a build may run."""
+    """The packages whose install scripts a build may run."""
 
     def __init__(
         self, local: LocalRun, folder: Path, environment: Mapping[str, str], log: Path, seconds: float

@@ -34,8 +34,8 @@ CellKey = tuple[str, str, Load]  # implementation, test type, load
 class Metric:
     """A metric by which implementations can be ranked.
 
-    ``of_process`` reads the metric from a process record. If it is None, ``read`` reads the metric from a trial. Both
-    functions return None if the value is unknown.
+    ``of_process`` reads the metric from a process record. If ``of_process`` is None, ``read`` reads it from a trial.
+    Both functions return None if the value is unknown.
     """
 
     higher_is_better: bool

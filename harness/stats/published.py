@@ -50,7 +50,7 @@ class OrderAgreement:
 
     test_type: str
     pairs: int
-    same: int  # number of pairs with the same order
+    same: int  # number of pairs that both results rank in the same order
     # Pairs (faster in the run, slower in the run) that have the opposite order in the round, although the run's rank
     # intervals do not overlap.
     reversed_decided: tuple[tuple[str, str], ...]

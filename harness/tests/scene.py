@@ -57,7 +57,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def patience() -> float:
-    """Return a factor for time limits on a busy machine: the load average per CPU, but 1 to MAX_PATIENCE."""
+    """Return a factor for time limits on a busy machine: the load average per CPU, from 1 to MAX_PATIENCE."""
     return min(MAX_PATIENCE, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 

@@ -131,7 +131,7 @@ def _dockerfile_defects(path: Path, recipe: dockerfile.ImageRecipe, text: str | 
             f"{name} copies {', '.join(hidden)}, which {name}.dockerignore excludes. Add the line !{hidden[0]} to it"
         )
     if recipe.user in ROOT_USERS:
-        defects.append(f"{name} ends with USER {recipe.user}. Name an unprivileged account")
+        defects.append(f"{name} ends with USER {recipe.user}. Specify an unprivileged account")
     elif recipe.user is None:
         defects.append(f"{name} has no USER, so the server may run as root. Add USER with an unprivileged account")
     return defects

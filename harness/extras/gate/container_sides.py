@@ -136,9 +136,7 @@ def make_contained_side(side: str, service: Service, folder: Path, top: Path, se
     """
     for variable, value in service.env.items():
         if not VARIABLE.fullmatch(variable) or "\0" in value:
-            raise UsageError(
-                f"{side}: service.env: {variable!r} has an invalid name or value: correct the environment variable"
-            )
+            raise UsageError(f"{side}: service.env: {variable!r} has an invalid name or value. Correct it")
     redaction.declare(service.env)
     name = service.service or ONLY
     model = _effective(side, service, folder, top, session)

@@ -213,7 +213,7 @@ def _violations(records: RunRecords, side: str, name: str) -> list[VerificationR
 
 
 def _verified(records: RunRecords, name: str) -> RequestVerdict:
-    """Return the verdict on a request that base does not support, based on the verification of head's responses."""
+    """Return the verdict on a request that base does not support, using only the verification of head's responses."""
     violations = _violations(records, HEAD, name)
     if violations:
         return RequestVerdict(request=name, verdict="failed", reason=describe_violation(violations[0]))

@@ -83,7 +83,7 @@ CODE_SUFFIXES = (
     *(".py", ".pth", ".so", ".js", ".mjs", ".cjs", ".json", ".node", ".ts", ".jar", ".class", ".rb", ".php", ".dll"),
     *(".sh", ".lua", ".pl", ".pm", ".toml", ".yaml", ".yml", ".properties", ".xml", ".env"),
 )
-# Folders in the user's home that contain programs and libraries for builds. Package managers add files to them, but
+# Folders in the user's home that contain programs and libraries used by builds. Package managers add files to them, but
 # never change existing files.
 LIBRARIES = (".cargo/bin", ".cargo/registry/src", ".m2/repository", ".nuget/packages", ".rustup/toolchains", "go/pkg")
 MAX_LIBRARY_FILES = 300_000

@@ -86,7 +86,7 @@ def _samples(evidence: Evidence) -> tuple[Sequence[float], Sequence[float]]:
 
 @check("compressed.3", COMPRESSED, lambda evidence: bool(_samples(evidence)[0]))
 def compressed_anew(evidence: Evidence) -> Iterator[Finding]:
-    """Require that repeated requests are not faster than new requests. If they are, the server reuses results."""
+    """Check that repeated requests are not faster than new requests. If they are, the server reuses results."""
     from scipy.stats import mannwhitneyu  # imported here, because the import takes seconds and 80 MiB
 
     new, repeated = _samples(evidence)

@@ -89,7 +89,7 @@ def _token(dice: random.Random) -> bytes:
 
 
 def variants(name: str, content: bytes) -> dict[str, bytes]:
-    """Return a file's content by suffix: "" for the original and, for a text file, ".gz" and ".br"."""
+    """Return the variants of a file, keyed by suffix: "" for the original and, for a text file, ".gz" and ".br"."""
     if extension(name) in BINARY:
         return {"": content}
     return {"": content, ".gz": gzip.compress(content), ".br": brotli.compress(content, quality=5)}

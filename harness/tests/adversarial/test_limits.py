@@ -196,7 +196,7 @@ def test_a_long_name_does_not_stop_other_implementations(tmp_path: Path, capsys:
     cli.main(["list", "--frameworks", str(tmp_path / "fw")])
     out, err = capsys.readouterr()
     assert "good" in out
-    assert f"has 300 bytes in UTF-8; at most {NAME_BYTES} are allowed" in err
+    assert f"is 300 bytes long in UTF-8; at most {NAME_BYTES} are allowed" in err
 
 
 def test_site_has_pages_of_long_names(tmp_path: Path) -> None:

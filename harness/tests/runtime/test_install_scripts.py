@@ -112,7 +112,7 @@ def test_failing_builds_and_servers_show_the_hint(tmp_path: Path) -> None:
     [
         (["no-such-program"], "no-such-program: not found on PATH"),
         (["./absent"], "absent does not exist"),
-        (["./plain"], "cannot run ./plain: Permission denied: chmod +x"),
+        (["./plain"], "cannot run ./plain: Permission denied; run chmod +x"),
         (["./folder"], "cannot run ./folder: it is a folder"),
         (["./interpreter"], "the interpreter that its first line names does not exist"),
         (["./binary"], "Exec format error"),

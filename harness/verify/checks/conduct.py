@@ -60,7 +60,7 @@ def not_root(evidence: Evidence) -> Iterator[Finding]:
     """Require that no process in the container runs as root."""
     if names := _facts(evidence)[0].root_processes:
         yield Finding(
-            "the server runs as root in the container. Name an unprivileged account with USER in the Dockerfile",
+            "the server runs as root in the container. Specify an unprivileged account with USER in the Dockerfile",
             expected="an unprivileged account",
             actual=f"root: {', '.join(names[:5])}",
         )

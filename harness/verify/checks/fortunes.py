@@ -53,7 +53,7 @@ def page_is_html(exchange: Exchange) -> Iterator[Finding]:
         return
     if not _DOCTYPE.match(exchange.body) or parse_page(exchange.body).title != "Fortunes":
         yield Finding(
-            "the doctype or the title is missing from the page. Add both",
+            "the page needs a doctype and a title, but lacks at least one of them",
             expected="<!DOCTYPE html>…<title>Fortunes</title>",
             actual=excerpt(exchange.body, 100),
         )

@@ -222,7 +222,7 @@ def no_other_row_changed(evidence: Evidence) -> Iterator[Finding]:
 
 @exchange_check("update.3", UPDATE)
 def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
-    """Find responses with different numbers for the same row, although the table can store only one of them."""
+    """Find responses with different numbers for the same row, although the table stores only one number per row."""
     for identifier, numbers in _numbers_by_row([exchange]).items():
         if len(set(numbers)) > 1:
             yield Finding(

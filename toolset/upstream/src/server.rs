@@ -28,7 +28,7 @@ pub trait Responder {
     fn due(&mut self, time: u64) -> u64;
     /// Append the response that is due at `due` to `out`.
     fn write(&mut self, due: u64, out: &mut Vec<u8>);
-    /// Return the time until which the server must stall, or `None` if it must not stall now.
+    /// Return the time until which the server must stall, or `None` if it should not stall.
     fn stall(&mut self, _time: u64) -> Option<u64> {
         None
     }

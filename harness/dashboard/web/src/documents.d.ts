@@ -681,7 +681,7 @@ export interface ServerUsage {
   compiler_cpu_seconds: number | null;
 }
 /**
- * Measurements during about one second of a load.
+ * Measurements taken during about one second of a load.
  */
 export interface Window {
   start: number;

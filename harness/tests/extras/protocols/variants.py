@@ -1,4 +1,4 @@
-"""Honest servers of the group ``protocols``. They meet the requirements, but differ from the reference server."""
+"""Honest servers in the group ``protocols``. They meet the requirements, but differ from the reference server."""
 
 import gzip
 import json

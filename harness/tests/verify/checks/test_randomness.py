@@ -134,7 +134,7 @@ def named(evidence: Evidence) -> set[str]:
     [
         # A tenth of the rows is never drawn.
         (lambda dice, count: [dice.randint(1, 9_000) for _ in range(count)], 490),
-        # No row is drawn twice before every row has been drawn.
+        # No row is drawn again until every row has been drawn once.
         (lambda dice, count: dice.sample(range(1, 10_001), count), MIN_VALUES_FOR_PASS),
     ],
 )

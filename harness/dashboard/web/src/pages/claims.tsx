@@ -48,7 +48,7 @@ export function ClaimsPage() {
         <>
           <p>Each verdict holds only for the machine on which it was measured.</p>
           <ClaimFilter verdicts={verdicts} />
-          {shown.length === 0 ? <p class="empty">No claim matches the filter.</p> : <VerdictTable verdicts={shown} />}
+          {shown.length === 0 ? <p class="empty">No claims match the filter.</p> : <VerdictTable verdicts={shown} />}
           {groupByTalk(shown).map(([talk, members]) => (
             <section key={talk} class="talk">
               <h2>

@@ -167,7 +167,7 @@ test("claims can be filtered and linked, also on narrow pages", async () => {
   await page.reload();
   await expect.poll(() => page.locator("details.claim[open] .facts").isVisible()).toBe(true);
   await page.getByLabel("Filter by text").fill("no such words");
-  await page.getByText("No claim matches the filter.").waitFor();
+  await page.getByText("No claims match the filter.").waitFor();
   expect(narrow.errors).toEqual([]);
   await narrow.context.close();
 });

@@ -248,7 +248,7 @@ test("every chart has a table of values", async () => {
   await visitor.page.getByText("closed-loop, service time").waitFor();
 });
 
-test("the crosshair works by pointer and keyboard", async () => {
+test("the crosshair works with pointer and keyboard", async () => {
   await openAt(`${RUN}?test=db&view=load`);
   const area = visitor.page.getByRole("slider");
   await area.hover({ position: { x: 70, y: 200 } });

@@ -15,7 +15,7 @@ import java.io.OutputStream;
 import java.util.List;
 import org.jboss.resteasy.reactive.ResponseHeader;
 
-/** Items with totals, and uploads, on worker threads. */
+/** Serves items with totals and accepts uploads, on worker threads. */
 @Path("/")
 @Blocking
 public class PayloadResource {

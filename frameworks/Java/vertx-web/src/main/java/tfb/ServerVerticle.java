@@ -8,6 +8,7 @@ import io.vertx.core.http.HttpServer;
 import io.vertx.core.http.HttpServerOptions;
 import io.vertx.core.http.HttpServerRequest;
 import io.vertx.core.http.HttpServerResponse;
+import io.vertx.core.net.OpenSSLEngineOptions;
 import io.vertx.core.net.PemKeyCertOptions;
 import io.vertx.ext.web.Route;
 import io.vertx.ext.web.Router;
@@ -73,6 +74,7 @@ final class ServerVerticle extends VerticleBase {
         HttpServerOptions https = options(settings.httpsPort())
                 .setSsl(true)
                 .setUseAlpn(true)
+                .setSslEngineOptions(new OpenSSLEngineOptions())
                 .setKeyCertOptions(
                         new PemKeyCertOptions().setCertPath(settings.certificate()).setKeyPath(settings.key()));
         return listening.compose(listens -> listen(router, https));
