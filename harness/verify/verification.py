@@ -210,7 +210,7 @@ class EvidenceGatherer:
         Skip requests that return a row for the second time.
         """
         with tables.moved_rows(database) as pages_by_table, ReconnectingConnection(self._client) as connection:
-            # A database session's first statements read additional pages. Warm up every connection of the server's pool.
+            # A database session's first statements read additional pages. Warm up all connections of the server's pool.
             first = self._client.send_in_order([rows_variant(1)] * 100)
             self.evidence.exchanges += first
             returned = {identifier for exchange in first for identifier, _ in exchange.rows}
