@@ -10,7 +10,7 @@ fuzz_target!(|text: &str| {
     let Ok(arguments) = Arguments::try_parse_from(["loadgen"].into_iter().chain(text.split('\0'))) else { return };
     assert!(arguments.connections > 0 && arguments.threads > 0 && arguments.depth > 0);
     assert!(arguments.rate.is_none_or(|rate| rate > 0.0 && rate <= 1e8));
-    assert!((0.0..=1.0).contains(&arguments.answers.share));
+    assert!((0.0..=1.0).contains(&arguments.responses.share));
     for (name, value) in &arguments.headers {
         assert!(!name.is_empty() && !name.contains([':', '\r', '\n']) && !value.contains(['\r', '\n']));
     }
