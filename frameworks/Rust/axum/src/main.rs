@@ -139,9 +139,7 @@ async fn serve(listener: TcpListener, settings: &Settings, shared: Shared) -> Re
         let server = axum_server::from_tcp(listen(SocketAddr::new(ip, port))?)?.handle(handle());
         tokio::spawn(server.acceptor(NoDelayAcceptor::new()).serve(router.clone().into_make_service()));
     }
-    let mut server = axum_server::from_tcp(listener)?.acceptor(NoDelayAcceptor::new()).handle(handle());
-    // Responses to pipelined requests share a write.
-    server.http_builder().http1().pipeline_flush(true);
+    let server = axum_server::from_tcp(listener)?.acceptor(NoDelayAcceptor::new()).handle(handle());
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::spawn(async move {
         tokio::select! {
