@@ -17,9 +17,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use axum::serve::ListenerExt;
+use axum_server::Handle;
 use axum_server::accept::NoDelayAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
-use axum_server::{Control, Handle};
 use moka::future::Cache;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -128,26 +129,38 @@ async fn serve(listener: TcpListener, settings: &Settings, shared: Shared) -> Re
     };
     let router = routes::router(app, settings.folder.as_deref());
     let ip = listener.local_addr()?.ip();
-    let control = Control::new();
-    let handle = || Handle::with_control(control.clone());
+    let (https, cleartext) = (Handle::new(), Handle::new());
     if let (Some(tls), Some(config)) = (&settings.tls, shared.tls) {
         let acceptor = RustlsAcceptor::new(RustlsConfig::from_config(config)).acceptor(NoDelayAcceptor::new());
-        let server = axum_server::from_tcp(listen(SocketAddr::new(ip, tls.port))?)?.acceptor(acceptor).handle(handle());
+        let server =
+            axum_server::from_tcp(listen(SocketAddr::new(ip, tls.port))?)?.acceptor(acceptor).handle(https.clone());
         tokio::spawn(server.serve(router.clone().into_make_service()));
     }
     if let Some(port) = settings.cleartext_port {
-        let server = axum_server::from_tcp(listen(SocketAddr::new(ip, port))?)?.handle(handle());
+        let server = axum_server::from_tcp(listen(SocketAddr::new(ip, port))?)?.handle(cleartext.clone());
         tokio::spawn(server.acceptor(NoDelayAcceptor::new()).serve(router.clone().into_make_service()));
     }
-    let server = axum_server::from_tcp(listener)?.acceptor(NoDelayAcceptor::new()).handle(handle());
+    let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|stream| {
+        let _ = stream.set_nodelay(true); // fails only if the connection is closed, which the first read detects
+    });
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::spawn(async move {
+    let (asked, stopping) = tokio::sync::oneshot::channel();
+    let server = axum::serve(listener, router).with_graceful_shutdown(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        control.graceful_shutdown(Some(GRACE));
+        https.graceful_shutdown(Some(GRACE));
+        cleartext.graceful_shutdown(Some(GRACE));
+        let _ = asked.send(());
     });
-    server.serve(router.into_make_service()).await?;
+    let overdue = async {
+        let _ = stopping.await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        ended = server => ended?,
+        () = overdue => {}
+    }
     Ok(())
 }
