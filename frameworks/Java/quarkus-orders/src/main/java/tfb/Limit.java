@@ -1,6 +1,7 @@
 package tfb;
 
 import jakarta.ws.rs.core.UriInfo;
+import java.util.regex.Pattern;
 
 /**
  * The {@code limit} parameter. It is read from the URI, because Quarkus REST's {@code @QueryParam} ignores empty
@@ -10,6 +11,7 @@ final class Limit {
 
     private static final int DEFAULT = 20;
     private static final int MOST = 100;
+    private static final Pattern DIGITS = Pattern.compile("[0-9]{1,3}");
 
     private Limit() {}
 
@@ -22,7 +24,7 @@ final class Limit {
         if (text == null) {
             return DEFAULT;
         }
-        int limit = text.matches("[0-9]{1,3}") ? Integer.parseInt(text) : 0;
+        int limit = DIGITS.matcher(text).matches() ? Integer.parseInt(text) : 0;
         if (limit < 1 || limit > MOST) {
             throw Problems.badRequest("limit must be an integer from 1 to " + MOST);
         }

@@ -4,6 +4,7 @@ import io.smallrye.mutiny.Multi;
 import io.smallrye.mutiny.Uni;
 import jakarta.enterprise.context.ApplicationScoped;
 import java.util.List;
+import org.hibernate.ObjectNotFoundException;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 
@@ -22,7 +23,7 @@ class WorldRepository {
 
     /** Returns a random row. */
     Uni<World> random() {
-        return sessions.withSession(session -> session.find(World.class, Draw.id()));
+        return sessions.withSession(session -> findRow(session, Draw.id()));
     }
 
     /** Returns {@code count} distinct random rows. */
@@ -38,7 +39,12 @@ class WorldRepository {
 
     private static Uni<List<World>> find(Session session, int count) {
         return Multi.createFrom().iterable(Draw.ids(count))
-                .onItem().transformToUniAndConcatenate(id -> session.find(World.class, id))
+                .onItem().transformToUniAndConcatenate(id -> findRow(session, id))
                 .collect().asList();
+    }
+
+    private static Uni<World> findRow(Session session, int id) {
+        return session.find(World.class, id)
+                .onItem().ifNull().failWith(() -> new ObjectNotFoundException(World.class.getName(), id));
     }
 }

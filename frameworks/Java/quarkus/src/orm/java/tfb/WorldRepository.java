@@ -3,6 +3,7 @@ package tfb;
 import jakarta.enterprise.context.ApplicationScoped;
 import jakarta.transaction.Transactional;
 import java.util.List;
+import org.hibernate.ObjectNotFoundException;
 import org.hibernate.Session;
 
 /**
@@ -20,13 +21,13 @@ class WorldRepository {
 
     /** Returns a random row. */
     World random() {
-        return session.find(World.class, Draw.id());
+        return find(Draw.id());
     }
 
     /** Returns {@code count} distinct random rows. */
     @Transactional
     List<World> random(int count) {
-        return Draw.ids(count).stream().map(id -> session.find(World.class, id)).toList();
+        return Draw.ids(count).stream().map(this::find).toList();
     }
 
     /** Updates {@code count} distinct rows and returns them. */
@@ -35,5 +36,13 @@ class WorldRepository {
         List<World> worlds = random(count);
         worlds.forEach(world -> world.setRandomNumber(Draw.numberOtherThan(world.getRandomNumber())));
         return worlds;
+    }
+
+    private World find(int id) {
+        World world = session.find(World.class, id);
+        if (world == null) {
+            throw new ObjectNotFoundException(World.class.getName(), id);
+        }
+        return world;
     }
 }

@@ -5,8 +5,13 @@ import java.util.List;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.core.RowMapper;
 import org.springframework.stereotype.Repository;
+import org.springframework.transaction.annotation.Propagation;
+import org.springframework.transaction.annotation.Transactional;
 
-/** Repository for the {@code world} table. Reads each row with a SELECT, and writes all rows with a single UPDATE. */
+/**
+ * Repository for the {@code world} table. Reads each row with a SELECT, and writes all rows with a single UPDATE. With
+ * {@code SUPPORTS}, all statements of a method use the same connection, without a transaction.
+ */
 @Repository
 class WorldRepository {
 
@@ -28,11 +33,13 @@ class WorldRepository {
     }
 
     /** Returns {@code count} random rows. They are drawn independently, so rows may repeat. */
+    @Transactional(propagation = Propagation.SUPPORTS, readOnly = true)
     List<World> random(int count) {
         return Arrays.stream(Draw.ids(count)).mapToObj(this::select).toList();
     }
 
     /** Updates {@code count} distinct rows and returns them. */
+    @Transactional(propagation = Propagation.SUPPORTS)
     List<World> updateRandom(int count) {
         List<World> changed = Arrays.stream(Draw.differentIds(count))
                 .mapToObj(this::select)

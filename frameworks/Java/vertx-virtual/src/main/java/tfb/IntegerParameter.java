@@ -1,9 +1,12 @@
 package tfb;
 
 import io.vertx.ext.web.RoutingContext;
+import java.util.regex.Pattern;
 
 /** Parses integer query parameters. If a parameter is repeated, the first value counts. */
 final class IntegerParameter {
+
+    private static final Pattern INTEGER = Pattern.compile("-?[0-9]+");
 
     private IntegerParameter() {}
 
@@ -17,7 +20,7 @@ final class IntegerParameter {
     }
 
     private static int clamp(String text, int min, int max, int defaultValue) {
-        if (text == null || !text.matches("-?[0-9]+")) {
+        if (text == null || !INTEGER.matcher(text).matches()) {
             return defaultValue;
         }
         try {

@@ -1,0 +1,18 @@
+package tfb;
+
+import jakarta.json.bind.Jsonb;
+import jakarta.json.bind.JsonbBuilder;
+import jakarta.ws.rs.ext.ContextResolver;
+import jakarta.ws.rs.ext.Provider;
+
+/** Provides a single {@link Jsonb}, which caches how to write each class. */
+@Provider
+public final class JsonbResolver implements ContextResolver<Jsonb> {
+
+    private final Jsonb jsonb = JsonbBuilder.create();
+
+    @Override
+    public Jsonb getContext(Class<?> type) {
+        return jsonb;
+    }
+}
