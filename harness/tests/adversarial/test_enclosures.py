@@ -32,7 +32,7 @@ roots = {{side: place / side for side in SIDES}}
 for root in roots.values():
     root.mkdir()
     (root / "server.py").write_text("base")
-made = Isolation(roots=roots, homes=place / "homes", closed=(Path({results!r}),))
+made = Isolation(roots=roots, homes=place / "homes", protected=(Path({results!r}),))
 made.prepare(separate=False)
 if not {enclosed}:
     made.enclosed = {{}}
