@@ -53,7 +53,10 @@ def test_a_copy_has_the_new_name(words: str, language: str, source: str | None, 
         ("mine --language Pyton", "did you mean Python"),
         ("mine --from expres", "did you mean express"),
         ("mine --type jsn", "did you mean json"),
-        ("mine --from gin --type protocols", "none of gin offers all of json-items"),
+        pytest.param(
+            *("mine --from gin --type protocols", "none of gin offers all of json-items"),
+            marks=pytest.mark.needs_extra("protocols"),
+        ),
         ("Mine --from express", "'Mine' is not a valid name"),
         ("all --from express", "'all' is not a valid name"),
         ("express --language Go", "'express' already exists"),
@@ -85,6 +88,7 @@ def test_a_blank_folder_lacks_only_code(
     assert "USER" in (folder / "mine.dockerfile").read_text()
 
 
+@pytest.mark.needs_extra("protocols")
 @pytest.mark.parametrize(
     ("words", "kept", "absent"),
     [

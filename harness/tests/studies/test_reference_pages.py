@@ -10,7 +10,8 @@ FOLDER = REPOSITORY / "docs" / "reference"
 NAMES = sorted(
     {path.stem for path in FOLDER.glob("*.md")} - {"claim-verdicts", "protocols"}
 )  # tests of extras check these pages
-pytestmark = [pytest.mark.needs_extra(name) for name in ("claims", "deployments", "gate", "orders", "profiler", "site")]
+ALL_EXTRAS = ("claims", "deployments", "gate", "orders", "profiler", "protocols", "site")
+pytestmark = [pytest.mark.needs_extra(name) for name in ALL_EXTRAS]
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ def checks_named(text: str) -> set[str]:
 
 
 @pytest.mark.needs_extra("orders")
+@pytest.mark.needs_extra("protocols")
 def test_every_paragraph_names_its_checks() -> None:
     enforced = defaultdict(set)
     for name, check in CHECKS.items():
