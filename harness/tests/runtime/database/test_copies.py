@@ -33,6 +33,7 @@ def test_server_cannot_connect_to_database_of_another(postgres: EmbeddedDatabase
             pass
 
 
+@pytest.mark.needs_extra("orders")
 def test_copy_is_refilled_while_server_is_connected(postgres: EmbeddedDatabase) -> None:
     join = 'SELECT * FROM world JOIN "World" USING (id) ORDER BY id'
     change = 'UPDATE world SET randomnumber = 7; UPDATE "World" SET randomnumber = 8'

@@ -7,6 +7,7 @@ from harness.runtime.database import connect
 from harness.runtime.database.embedded import EmbeddedDatabase
 from harness.runtime.database.external import external_database
 
+pytestmark = pytest.mark.needs_extra("orders")
 MADE = "INSERT INTO orders (customer_id, card, total) VALUES (1, '4111111111111111', 1) RETURNING id"
 WITH_ITEM = "INSERT INTO order_item (order_id, item_id, quantity, price) SELECT id, 3, 1, 1 FROM orders"
 LEFT = "SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM order_item)"
