@@ -196,7 +196,7 @@ def _compare_service(run: Sequence[str], comparison: ComparisonFlags, service: S
     if run or comparison.copy or comparison.every:
         raise UsageError("to compare a service, use only --base and --head: remove the run names, --copy and --all")
     if service.strict and service.bisect:
-        raise UsageError('--strict and --bisect give "cannot tell" different exit codes: remove one of them')
+        raise UsageError('--strict and --bisect assign different exit codes to "cannot tell": use only one of them')
     outputs = VerdictOutputs(
         json=flags.json,
         markdown=service.markdown,

@@ -27,6 +27,8 @@ SHARED = {
     "FortuneRepository.java": ["Java/helidon", "Java/micronaut", "Java/resteasy"],
     "IntegerParameter.java": [f"Java/{name}" for name in ("helidon", "micronaut", "quarkus", "spring", "wildfly")],
     "WorldRepository.java": ["Java/helidon", "Java/micronaut"],
+    "Item.java": [f"Java/{name}" for name in ("helidon", "quarkus", "resteasy", "spring", "vertx-web", "vertx-web-4")],
+    **dict.fromkeys(("Millis.java", "QueryCount.java", "CallCount.java"), ("Java/quarkus", "Java/wildfly")),
     "FortunesPageWriter.java": BLOCKING,
     "BufferOutput.java": ["Java/vertx-virtual", *VERTX],
     "fortunes.mustache": [
@@ -36,7 +38,7 @@ SHARED = {
     ],
     "java.args": ["Java/helidon", "Java/micronaut", "Kotlin/ktor"],
     "fortunes.eta": ["JavaScript/es4x", *NODE],
-    "server.js": NODE,
+    **dict.fromkeys(("server.js", "items.js"), NODE),
     "start.sh": [*NODE, "JavaScript/express-orders"],
     ".npmrc": ["JavaScript/es4x", *NODE, "JavaScript/express-orders", "TypeScript/hono"],
     "rustfmt.toml": [*RUST, "Rust/floor"],

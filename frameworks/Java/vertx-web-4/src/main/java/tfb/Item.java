@@ -9,7 +9,7 @@ public record Item(int id, String name, String category, long price, long quanti
     /** An item's rating. */
     public record Rating(int score, int count) {}
 
-    /** An item with the computed total: price × quantity × multiplier. */
+    /** An item with its total, which is price × quantity × multiplier. */
     public record WithTotal(int id, String name, String category, long price, long quantity, boolean active,
             List<String> tags, Rating rating, long total) {}
 
