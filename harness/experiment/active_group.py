@@ -167,13 +167,14 @@ class ActiveGroup:
     def stop_step(self, process: Process) -> Stop:
         """Return a step that stops a process and lists the planned cells that there was no time to measure."""
         planned = self.plan.candidate(process.implementation).test_types
-        untried = {cell: purpose for cell, purpose in self._skipped.items() if cell not in self._tried}
         unreached = (
             cell
-            for cell, purpose in untried.items()
-            if purpose in ("share", "common") or (purpose == "measure" and cell.load in planned[cell.test_type])
+            for cell, purpose in self._skipped.items()
+            if cell.process == process
+            and cell not in self._tried
+            and (purpose in ("share", "common") or (purpose == "measure" and cell.load in planned[cell.test_type]))
         )
-        return Stop(process=process, unreached=tuple(cell for cell in unreached if cell.process == process))
+        return Stop(process=process, unreached=tuple(unreached))
 
     def stop_busy(self) -> Design:
         """Stop processes that use CPU time while idle, but keep at least one process."""

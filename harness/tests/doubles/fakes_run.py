@@ -55,6 +55,7 @@ class FakeRun:
     servers: Mapping[str, Behaviour]
     profile: Profile = field(default_factory=lambda: profiles.load_profile("smoke"))
     test_types: Sequence[str] = ("json",)
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)  # implementation -> fewer test types
     seed: int = 1
     jit: frozenset[str] = frozenset()
     resume: str | None = None
@@ -116,7 +117,9 @@ class FakeRun:
         for name in self.servers:
             home = self.folder / "frameworks" / "Fake" / name
             home.mkdir(parents=True, exist_ok=True)
-            urls = {TEST_TYPES[kind].url_key: URLS.get(kind, f"/{kind}") for kind in self.test_types}
+            urls = {
+                TEST_TYPES[kind].url_key: URLS.get(kind, f"/{kind}") for kind in self.only.get(name, self.test_types)
+            }
             entry = {"language": "Java" if name in self.jit else "Fake", **urls}
             document = {"framework": name, "tests": [{"default": entry}]}
             (home / "benchmark_config.json").write_text(json.dumps(document))

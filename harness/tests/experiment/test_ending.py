@@ -61,6 +61,15 @@ def test_a_run_without_time_is_incomplete(tmp_path: Path) -> None:
     assert named == planned - measured
 
 
+def test_implementations_with_fewer_test_types_run_out_of_time(tmp_path: Path) -> None:
+    servers = {"a": Behaviour(), "b": Behaviour()}
+    fake = FakeRun(tmp_path, servers, quick(SHORT), ("json", "query", "fortune"), only={"b": ("json",)})
+    outcome = fake.run()
+    assert outcome.records.info.status == "incomplete"
+    assert predict(make_plan(fake.settings()), fake.seed).untried
+    assert not any(line.startswith(("b query", "b fortune")) for line in outcome.failures)
+
+
 def test_reports_distinguish_incomplete_from_failed_runs(tmp_path: Path) -> None:
     fake = short(tmp_path)
     outcome = fake.run()
