@@ -106,6 +106,11 @@ def describe_first_use_tasks(first_use_tasks: Sequence[FirstUseTask]) -> str:
     return f"first use on this machine: setup takes about {seconds} before measurement starts: {names}"
 
 
+def generator_seconds(first_use_tasks: Sequence[FirstUseTask]) -> float:
+    """Return the expected seconds to build the load generators and the upstream service."""
+    return sum(task.seconds for task in first_use_tasks if not task.in_runtime)
+
+
 def build_upstream(first_use_tasks: Sequence[FirstUseTask], progress: ProgressTracker) -> None:
     """Build the upstream service now if it is missing, so that no server has to wait for the build."""
     if any(task.crate == "upstream" for task in first_use_tasks):
@@ -126,14 +131,23 @@ def past_build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
     return seconds
 
 
-def expected_build_seconds(implementations: Sequence[Implementation], past: Mapping[str, float | None]) -> float:
-    """Return the expected total build time in seconds. A build that several implementations share counts once."""
-    seconds: dict[object, float] = {}
+def expected_build_seconds(
+    implementations: Sequence[Implementation], past: Mapping[str, float | None]
+) -> dict[str, float]:
+    """Return the expected time of each build in seconds. If implementations share a build, only the first has a time.
+
+    ``past`` contains the seconds of earlier builds, or None if unknown.
+    """
+    seconds: dict[str, float] = {}
+    counted: set[object] = set()
     for each in implementations:
         length, has_commands = past.get(each.name), bool(each.local and each.local.build)
         first = 0.0 if each.is_service and not has_commands else FIRST_BUILD_SECONDS
-        seconds[shared_build(each)] = first if length is None else length
-    return sum(seconds.values())
+        seconds[each.name] = first if length is None else length
+        if (key := shared_build(each)) in counted:
+            seconds[each.name] = 0.0
+        counted.add(key)
+    return seconds
 
 
 def shared_build(implementation: Implementation) -> object:

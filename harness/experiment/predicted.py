@@ -216,7 +216,8 @@ def dry_run(
         f"{' remaining' * bool(finished)}, {predicted.measuring / max(1.0, predicted.seconds):.0%} of it measuring, "
         "excluding builds"
     )
-    print(first_use.describe_builds(builds, first_use.expected_build_seconds(plan.implementations, builds)))
+    building = sum(first_use.expected_build_seconds(plan.implementations, builds).values())
+    print(first_use.describe_builds(builds, building))
     if first_use_tasks:
         print(first_use.describe_first_use_tasks(first_use_tasks))
     return Exit.OK

@@ -3,7 +3,8 @@
 import logging
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ from harness.records.store import RunStore
 from harness.records.trial_record import Trial
 from harness.units import format_elapsed, format_micros, format_rate, format_seconds
 
+REPORTED_OVERRUN_SECONDS = 10.0  # report builds that exceed the expected time by at least this much
 MAX_WINDOWS = 120  # progress.json contains the latest 120 one-second windows
 STAGES = {"measure": "measuring", "warm-up": "warming up"}  # stage -> displayed name
 
@@ -51,23 +53,32 @@ class ProgressTracker:
         self._update(text, stays=True)
 
     @contextmanager
-    def preparing(self, task: str) -> Iterator[None]:
-        """Begin a preparation stage. Report completed steps and, every few seconds, the elapsed time."""
+    def preparing(self, task: str, expected_seconds: float | None = None) -> Iterator[None]:
+        """Begin a preparation stage. Report completed steps and, every few seconds, the elapsed time.
+
+        ``expected_seconds`` is the stage's share of the run's expected time, or None for stages before the prediction.
+        """
         self.stage(task)
         handler = _StepHandler(self)
         level = STEPS.level
         STEPS.setLevel(logging.DEBUG)
         STEPS.addHandler(handler)
         try:
-            with heartbeat(lambda seconds: self.note(f"{task}: {format_elapsed(seconds)}")):
+            with (
+                self._revising_end(expected_seconds) as revise,
+                heartbeat(lambda seconds: self.note(f"{task}: {format_elapsed(seconds)}{revise()}")),
+            ):
                 yield
         finally:
             STEPS.removeHandler(handler)
             STEPS.setLevel(level)
 
     @contextmanager
-    def building(self, implementation: str, log: Path) -> Iterator[None]:
-        """Show a build's elapsed time and latest log line. At the end, show how long the build took."""
+    def building(self, implementation: str, log: Path, expected_seconds: float | None = None) -> Iterator[None]:
+        """Show a build's elapsed time and latest log line. At the end, show how long the build took.
+
+        ``expected_seconds`` is the build's share of the run's expected time, or None without a prediction.
+        """
         started_at = self.elapsed
         line = f"building {implementation}; log: {log}"
         self._update(line, stage="building", implementation=implementation, test_type="", load="")
@@ -75,12 +86,35 @@ class ProgressTracker:
         def report(seconds: float) -> None:
             last_line = process.tail(log, 1).strip()[:100]
             suffix = f", {last_line}" if last_line else ""
-            self.note(f"building {implementation}: {format_elapsed(seconds)}{suffix}")
+            self.note(f"building {implementation}: {format_elapsed(seconds)}{revise()}{suffix}")
 
-        with heartbeat(report):
-            yield
-        seconds = self.elapsed - started_at
-        self._update(f"building {implementation} took {format_seconds(seconds)}", stays=seconds >= 1.0)
+        with self._revising_end(expected_seconds) as revise:
+            with heartbeat(report):
+                yield
+            seconds, late = self.elapsed - started_at, revise()
+        self._update(f"building {implementation} took {format_seconds(seconds)}{late}", stays=seconds >= 1.0)
+
+    @contextmanager
+    def _revising_end(self, expected_seconds: float | None) -> Iterator[Callable[[], str]]:
+        """Move the run's expected end if the block takes a different time than ``expected_seconds``.
+
+        Yield a function that postpones the end while the block is late, and then returns a text for the display.
+        """
+        started_at, expected_end = self.elapsed, self.expected_seconds
+
+        def postpone() -> str:
+            if expected_seconds is None or not expected_end:
+                return ""
+            late = self.elapsed - started_at - expected_seconds
+            self.expected_seconds = expected_end + max(0.0, late)
+            if late < REPORTED_OVERRUN_SECONDS:
+                return ""
+            end = time.localtime(self.clock.time() + self.expected_seconds - self.elapsed)
+            return f", {format_elapsed(late)} longer than expected; expected end {time.strftime('%H:%M', end)}"
+
+        yield postpone
+        if expected_seconds is not None and expected_end:
+            self.expected_seconds = expected_end + self.elapsed - started_at - expected_seconds
 
     def process(self, implementation: str, number: int) -> None:
         """Show the start of a process."""

@@ -32,7 +32,7 @@ def build(prepared: Prepared) -> Built:
     """Build all implementations and write run.json. Raises UsageError if a measured implementation's build changed."""
     context, progress = prepared.context, prepared.context.progress
     began = progress.elapsed
-    builds = build_all(prepared.runtime, prepared.plan, progress, context.store)
+    builds = build_all(prepared.runtime, prepared.plan, progress, context.store, prepared.build_seconds)
     _announce_measurement(context, progress.elapsed - began, prepared.measuring_seconds)
     implementations = tuple(i.info(builds[i.name]) for i in prepared.plan.implementations)
     info = prepared.info.model_copy(update={"implementations": implementations})
@@ -58,10 +58,17 @@ def _announce_measurement(context: RunContext, built_seconds: float, measuring_s
     )
 
 
-def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store: RunStore) -> dict[str, BuildRecord]:
+def build_all(
+    runtime: Runtime,
+    plan: Plan,
+    progress: ProgressTracker,
+    run_store: RunStore,
+    expected_seconds: Mapping[str, float] | None = None,
+) -> dict[str, BuildRecord]:
     """Build every implementation, report failed builds, and return each implementation's build record.
 
     Implementations that share a build are built once. If the build fails, a single report names all of them.
+    ``expected_seconds`` contains each build's share of the run's expected time.
     """
     builds: dict[str, BuildRecord] = {}
     sharing: dict[object, list[str]] = {}
@@ -73,7 +80,7 @@ def build_all(runtime: Runtime, plan: Plan, progress: ProgressTracker, run_store
             builds[implementation.name] = reuse_build(builds[first], first)
             continue
         log = run_store.log(implementation.name, "build")
-        with progress.building(implementation.name, log):
+        with progress.building(implementation.name, log, (expected_seconds or {}).get(implementation.name)):
             record = runtime.build(implementation, log)
         if record.status != "ok":
             same = f"\nthis build is shared by {', '.join(others)}" if implementation.name == first and others else ""

@@ -38,6 +38,7 @@ class Prepared:
     info: RunInfo
     runtime: Runtime
     generators: Mapping[str, LoadGenerator]
+    build_seconds: Mapping[str, float]  # implementation -> expected seconds of its build
     measuring_seconds: float  # predicted time from the first server start to the end of the run
     # Checks the content of run.json after the builds. Raises UsageError if a resumed run must not use these builds.
     accept_builds: Callable[[RunInfo], None]
@@ -51,6 +52,12 @@ class _Selected:
     machine: Machine
     runtime: Runtime
     first_use_tasks: Sequence[FirstUseTask]
+    past_builds: Mapping[str, float | None]  # implementation -> seconds of its latest build, or None if unknown
+
+    @property
+    def build_seconds(self) -> dict[str, float]:
+        """The expected time of each build in seconds."""
+        return first_use.expected_build_seconds(self.plan.implementations, self.past_builds)
 
 
 def prepare_new(context: RunContext) -> Prepared:
@@ -68,6 +75,7 @@ def prepare_new(context: RunContext) -> Prepared:
         info=surveyed_info,
         runtime=selected.runtime,
         generators=generators,
+        build_seconds=selected.build_seconds,
         measuring_seconds=seconds,
         accept_builds=lambda _: None,
     )
@@ -90,6 +98,7 @@ def prepare_resumed(context: RunContext) -> Prepared:
         info=_survey(selected.runtime, info),
         runtime=selected.runtime,
         generators=generators,
+        build_seconds=selected.build_seconds,
         measuring_seconds=seconds,
         accept_builds=partial(_continue_records, records, finished, context.store.folder),
     )
@@ -114,7 +123,10 @@ def _select(context: RunContext) -> _Selected:
         runtime = dependencies.choose_runtime(settings, plan.implementations, logs, run_id=context.store.run_id)
     plan = replace(plan, side_by_side=runtime.side_by_side)
     plan = limit_memory(plan, context.store.folder.parent, dependencies.free_memory())
-    return _Selected(plan=plan, machine=machine, runtime=runtime, first_use_tasks=first_use_tasks)
+    past_builds = first_use.past_build_seconds(plan, context.store.folder.parent)
+    return _Selected(
+        plan=plan, machine=machine, runtime=runtime, first_use_tasks=first_use_tasks, past_builds=past_builds
+    )
 
 
 @contextmanager
@@ -141,22 +153,21 @@ def _announce(context: RunContext, selected: _Selected, plan: Plan, *, share: fl
     settings, progress = context.settings, context.progress
     expected = predict(plan, settings.seed)
     measuring = share * expected.seconds
-    builds = first_use.past_build_seconds(plan, context.store.folder.parent)
-    building = first_use.expected_build_seconds(plan.implementations, builds)
-    remaining = measuring + building + sum(task.seconds for task in selected.first_use_tasks if not task.in_runtime)
+    building = sum(selected.build_seconds.values())
+    remaining = measuring + building + first_use.generator_seconds(selected.first_use_tasks)
     progress.expected_seconds = progress.elapsed + remaining
     for problem in filter(None, (*plan.problems, expected.shortage, *unread)):
         progress.problem(problem)
     now = context.dependencies.clock.time()
     progress.announce(describe_run(settings, plan, selected.runtime, remaining, now))
-    progress.announce(first_use.describe_builds(builds, building))
+    progress.announce(first_use.describe_builds(selected.past_builds, building))
     return measuring
 
 
 def _make_generators(context: RunContext, selected: _Selected) -> dict[str, LoadGenerator]:
     """Build the load generators and the upstream service first, so that a missing cargo is reported early."""
     progress, makers = context.progress, context.dependencies.generators
-    with progress.preparing("preparing the load generator"):
+    with progress.preparing("preparing the load generator", first_use.generator_seconds(selected.first_use_tasks)):
         needed = needed_generators(selected.plan)
         generators: dict[str, LoadGenerator] = {
             name: make(selected.runtime) for name, make in makers.items() if name in needed

@@ -32,6 +32,7 @@ from harness.records.store import RunStore
 from harness.runtime import upstream
 from harness.tests.doubles.fakes_run import FakeRun
 from harness.tests.doubles.fakes_world import Behaviour
+from harness.tests.doubles.implementations import implementation
 
 GENERATOR = FirstUseTask(
     description="build the load generator (cargo build)", seconds=60.0, in_runtime=False, crate="loadgen"
@@ -196,17 +197,16 @@ def test_build_seconds_come_from_the_latest_build(tmp_path: Path) -> None:
 def test_builds_are_part_of_the_expected_time(seconds: dict[str, float | None], told: str, tmp_path: Path) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour(), "b": Behaviour()})
     fake.write_folders()
-    expected = expected_build_seconds(make_plan(fake.settings()).implementations, seconds)
+    expected = sum(expected_build_seconds(make_plan(fake.settings()).implementations, seconds).values())
     assert (
         describe_builds(seconds, expected) == f"builds run first and do not count towards the measuring time ({told})"
     )
 
 
-def test_builds_that_implementations_share_count_once(tmp_path: Path) -> None:
-    fake = FakeRun(tmp_path, {"a": Behaviour()})
-    fake.write_folders()
-    (one,) = make_plan(fake.settings()).implementations
-    assert expected_build_seconds([one, replace(one, variant="second")], {}) == first_use.FIRST_BUILD_SECONDS
+def test_builds_that_implementations_share_count_once() -> None:
+    local = {"build": ["make"], "run": ["./x"]}
+    first, second = (implementation(name=name, local=local) for name in ("a", "b"))
+    assert expected_build_seconds([first, second], {}) == {"a": first_use.FIRST_BUILD_SECONDS, "b": 0.0}
 
 
 def test_nothing_is_announced_without_chores() -> None:

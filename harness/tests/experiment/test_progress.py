@@ -5,7 +5,9 @@ import json
 import queue
 import re
 import threading
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +123,38 @@ def test_stages_steps_and_builds_report_their_durations(tmp_path: Path, monkeypa
         "building vertx: 1 min 05 s, Compiling core",
         "building vertx took 40 s",
     ]
+
+
+def test_slow_builds_postpone_the_expected_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, display = FakeClock(), SilentDisplay()
+
+    @contextmanager
+    def heartbeat_after_90_seconds(tell: Callable[[float], None]) -> Iterator[None]:
+        clock.sleep(90)
+        tell(90.0)
+        yield
+
+    monkeypatch.setattr(progress, "heartbeat", heartbeat_after_90_seconds)
+    followed = ProgressTracker(display, expected_seconds=300, clock=clock)
+    followed.stage("starting")
+    with followed.preparing("preparing the load generator", 60.0):
+        assert followed.state.remaining == 240
+    with followed.building("vertx", tmp_path / "log", 60.0):
+        assert followed.state.remaining == 180
+        clock.sleep(10)
+    assert (followed.state.elapsed, followed.state.remaining) == (190, 180)
+    end = time.strftime("%H:%M", time.localtime(clock.time() + 180))
+    assert display.lines[-2].startswith("building vertx: 1 min 30 s, 30 s longer than expected; expected end ")
+    assert display.lines[-1] == f"building vertx took 1 min 40 s, 40 s longer than expected; expected end {end}"
+
+
+def test_fast_builds_move_the_expected_end_forward(tmp_path: Path) -> None:
+    clock = FakeClock()
+    followed = ProgressTracker(SilentDisplay(), expected_seconds=300, clock=clock)
+    with followed.building("vertx", tmp_path / "log", 60.0):
+        clock.sleep(10)
+    followed.stage("building")
+    assert followed.state.remaining == 240
 
 
 @pytest.mark.parametrize("width", [100, 60])
