@@ -24,6 +24,7 @@ from harness.records.measurements import Window
 from harness.records.run_records import RunProgress
 from harness.records.store import RunStore
 from harness.records.trial_record import Trial
+from harness.runtime.readiness import WAITS
 from harness.units import format_elapsed, format_micros, format_rate, format_seconds
 
 REPORTED_OVERRUN_SECONDS = 10.0  # report builds that exceed the expected time by at least this much
@@ -72,6 +73,16 @@ class ProgressTracker:
         finally:
             STEPS.removeHandler(handler)
             STEPS.setLevel(level)
+
+    @contextmanager
+    def reporting_waits(self) -> Iterator[None]:
+        """During the block, show why a service is not ready yet."""
+        handler = _WaitHandler(self)
+        WAITS.addHandler(handler)
+        try:
+            yield
+        finally:
+            WAITS.removeHandler(handler)
 
     @contextmanager
     def building(self, implementation: str, log: Path, expected_seconds: float | None = None) -> Iterator[None]:
@@ -216,6 +227,21 @@ class _StepHandler(logging.Handler):
             self._progress.announce(record.getMessage())
         else:
             self._progress.stage(record.getMessage())
+
+
+class _WaitHandler(logging.Handler):
+    """A log handler that shows each reason for waiting once, and keeps it on the terminal."""
+
+    def __init__(self, progress: ProgressTracker) -> None:
+        super().__init__()
+        self._progress = progress
+        self._shown: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a reason that has not been shown before."""
+        if (text := record.getMessage()) not in self._shown:
+            self._shown.add(text)
+            self._progress.announce(text)
 
 
 class Display:

@@ -56,6 +56,7 @@ def open_run(settings: Settings, progress: ProgressTracker, clock: Clock) -> Ite
         stack.enter_context(run_store.lock())
         stack.callback(progress.close)
         progress.store = run_store
+        stack.enter_context(progress.reporting_waits())
         # Rewrite progress.json regularly, because the dashboard recognises a killed run by the file's age.
         stack.enter_context(heartbeat(lambda _: progress.note("")))
         try:

@@ -1,12 +1,13 @@
 """Waits for a server's first successful response, or explains why the server did not become ready."""
 
 import http.client
+import logging
 import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import Empty, Queue
 
 from harness.errors import ServerDiedError, StartError
@@ -15,7 +16,9 @@ from harness.plan.requests import PreparedRequest
 from harness.runtime import Endpoint, Server
 from harness.runtime.crashes import find_crashes, find_errors
 
+WAITS = logging.getLogger("tfb.waits")  # receives a message for the user if a service is not ready soon
 READY_SECONDS = 60.0
+NOTICE_SECONDS = 5.0  # tell the user what tfb waits for if a service is not ready after this time
 POLL_SECONDS = 0.01  # interval between connection attempts
 RESPONSE_POLL_SECONDS = 0.05  # interval between requests; longer, because requests cost the server CPU time
 POLL_SHARE = 0.02  # minimum interval between requests, relative to the time since the start
@@ -151,6 +154,7 @@ class _Progress:
     responded: bool = False
     refused: bool = False  # whether the latest attempt to connect was refused
     lasting_problem: str = ""  # problem that waiting will not solve; empty if there is none
+    waits_for: str = "it accepts no connection"  # why the server is not ready, without details that change
 
     def note_attempt(self, failure: OSError | None) -> None:
         """Record an attempt to connect."""
@@ -163,16 +167,47 @@ class _Progress:
         self.responded = True
         request_line = f"{request.method} {request.target}"
         if response.problem:
+            self.waits_for = f"it sends no readable response to {request_line}"
             self.last_problem = f"the response to {request_line} {response.problem}"
             self.lasting_problem = self.last_problem if response.malformed else ""
             return
         body = response.body.decode(errors="replace")
         self.last_problem = f"the last response to {request_line} was {response.status} {body!r}"
         self.lasting_problem = ""
+        self.waits_for = f"it responds with status {response.status} to {request_line}"
         if response.status < 500:
             path = "the path in benchmark_config.json or the service's tfb.toml (a request's path, or service.ready)"
             self.last_problem += f": change {path} to one for which GET returns 200 without a redirect or login"
             self.lasting_problem = f"the server is idle, and {self.last_problem}"
+
+
+@dataclass(kw_only=True)
+class _WaitNotice:
+    """Messages that tell the user what tfb waits for. A message is repeated only if the reason changes."""
+
+    server: Server
+    limit: float  # time limit for the start, in seconds
+    listens_elsewhere: Callable[[int], str | None]
+    _announced: set[str] = field(default_factory=set)
+
+    def announce(self, progress: _Progress, *, unanswered: bool) -> None:
+        """Log the reason for the wait. ``unanswered`` is whether the server has not completed a response."""
+        reason = progress.waits_for
+        if unanswered and not progress.responded:
+            reason = "it accepted a connection, but has not sent a complete response"
+        if reason in self._announced:
+            return
+        self._announced.add(reason)
+        if progress.refused and not self.server.endpoint.unix:
+            reason = self.listens_elsewhere(self.server.endpoint.port) or reason
+        WAITS.warning(
+            "%s is not ready: %s. tfb waits until %.0f s after the start (service.start_seconds). If waiting will not "
+            "help, press Ctrl-C, and correct the service or, in tfb.toml, service.ready, the request's path or the "
+            "expected status",
+            self.server.implementation.name,
+            reason,
+            self.limit,
+        )
 
 
 def wait_until_ready(
@@ -194,11 +229,14 @@ def wait_until_ready(
     request = implementation.ready_request or PreparedRequest(target=path)
     prober = _ReadinessProber(endpoints or (server.endpoint,), request, started_at + limit)
     progress, stuck_detector = _Progress(), _StuckDetector(server, listens_elsewhere)
+    notice = _WaitNotice(server=server, limit=limit, listens_elsewhere=listens_elsewhere)
     if server.endpoint.unix:
         progress.last_problem = f"the server accepted no connection at {server.endpoint.place}"
     next_attempt = 0.0
-    while time.monotonic() - started_at < limit:
+    while (elapsed := time.monotonic() - started_at) < limit:
         server.program.require_alive()
+        if elapsed >= NOTICE_SECONDS and implementation.is_service:
+            notice.announce(progress, unanswered=prober.unanswered > 0)
         if (now := time.monotonic()) >= next_attempt:
             progress.note_attempt(failure := prober.send())
             next_attempt = _next_poll(now, started_at, progress) if failure else now + REPEAT_SECONDS

@@ -24,8 +24,9 @@ from harness.records.loads import ClosedLoop
 from harness.records.measurements import Window
 from harness.records.run_records import RunProgress as State
 from harness.records.store import RunStore
-from harness.tests.doubles.fakes_run import SilentDisplay
-from harness.tests.doubles.fakes_world import FakeClock
+from harness.runtime.readiness import WAITS
+from harness.tests.doubles.fakes_run import FakeRun, SilentDisplay
+from harness.tests.doubles.fakes_world import Behaviour, FakeClock
 
 CELL = Cell(process=Process("vertx", 1), test_type="query", load=ClosedLoop(connections=64, queries=20))
 
@@ -155,6 +156,28 @@ def test_fast_builds_move_the_expected_end_forward(tmp_path: Path) -> None:
         clock.sleep(10)
     followed.stage("building")
     assert followed.state.remaining == 240
+
+
+def test_a_run_shows_why_a_service_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeRun(tmp_path, {"a": Behaviour()})
+    start = fake.runtime.start
+
+    def start_late(*args: Any, **values: Any) -> Any:
+        WAITS.warning("a is not ready")
+        return start(*args, **values)
+
+    monkeypatch.setattr(fake.runtime, "start", start_late)
+    fake.run()
+    assert "a is not ready" in fake.display.lines
+
+
+def test_a_reason_for_waiting_is_shown_once() -> None:
+    display = SilentDisplay()
+    with ProgressTracker(display).reporting_waits():
+        for name in ("base", "base", "head"):
+            WAITS.warning("%s is not ready", name)
+    WAITS.warning("nobody shows the progress")
+    assert display.lines == ["base is not ready", "head is not ready"]
 
 
 @pytest.mark.parametrize("width", [100, 60])

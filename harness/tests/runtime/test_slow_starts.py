@@ -146,6 +146,39 @@ def test_signs_explain_a_start_that_takes_too_long(code: str, expected: str, tmp
     assert "service.start_seconds" in message
 
 
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("STATUS = lambda: 404\nserve()", "x is not ready: it responds with status 404 to GET /. tfb waits until 3 s"),
+        ("time.sleep(99)", "x is not ready: it accepts no connection. tfb waits until 3 s"),
+        (
+            "DELAY = lambda: 99\nserve()",
+            "x is not ready: it accepted a connection, but has not sent a complete response",
+        ),
+        ("other = socket.create_server(('127.0.0.1', 0))\ntime.sleep(99)", "x is not ready: it listens on port "),
+    ],
+    ids=["404", "no connection", "silence", "other port"],
+)
+def test_the_reason_for_waiting_is_announced_early(
+    code: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(readiness, "NOTICE_SECONDS", 1.5)
+    message = error_of(tmp_path, service(tmp_path, code, seconds=3))
+    assert message.startswith("x: no valid response within 3 s: ")
+    announced = [record.getMessage() for record in caplog.records if record.name == "tfb.waits"]
+    assert announced[-1].startswith(expected)
+    assert "service.start_seconds" in announced[-1]
+    assert "press Ctrl-C" in announced[-1]
+    assert len(announced) <= 2  # on a slow machine, the program may open its port after the first message
+
+
+def test_a_service_that_starts_fast_announces_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    runtime, made = LocalRuntime(work=tmp_path), service(tmp_path, "serve()")
+    with runtime.start(made, NO_DATABASE, tmp_path / "log", ready_path="/"):
+        pass
+    assert not [record for record in caplog.records if record.name == "tfb.waits"]
+
+
 def test_an_exited_process_is_reported_immediately(tmp_path: Path) -> None:
     runtime, implementation = LocalRuntime(work=tmp_path), service(tmp_path, "fail(); sys.exit(3)")
     started_at = time.monotonic()
