@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from harness.errors import StoreError
 from harness.experiment import first_use, origin
 from harness.experiment.ending import retried_failures
 from harness.experiment.first_use import FirstUseTask
@@ -22,6 +23,8 @@ from harness.host.leftovers import Leftover
 from harness.plan.plan import Plan
 from harness.plan.run_settings import Settings
 from harness.records import store
+from harness.records.reader import RunReader
+from harness.records.run_folders import list_runs
 from harness.records.run_info import Machine, RunInfo
 from harness.records.run_records import RunRecords
 from harness.report.tables import format_count
@@ -65,6 +68,8 @@ def prepare_new(context: RunContext) -> Prepared:
     selected = _select(context)
     info = _describe(context, selected, selected.plan)
     seconds = _announce(context, selected, selected.plan, share=1.0, unread=())
+    if change := describe_runtime_change(context.settings, selected.runtime, context.store.folder.parent):
+        context.progress.announce(change)
     generators = _make_generators(context, selected)
     surveyed_info = _survey(selected.runtime, info)
     context.store.write_info(surveyed_info)
@@ -203,10 +208,30 @@ def describe_run(settings: Settings, plan: Plan, runtime: Runtime, seconds: floa
     count = format_count(len(plan.implementations), "implementation")
     runtime_text = f"{runtime.name} runtime"
     if settings.runtime == "auto":
-        reason = "a container engine responds" if runtime.name == "docker" else "no container engine responds"
-        runtime_text += f" (auto: {reason})"
+        runtime_text += f" (auto: {_auto_reason(runtime)})"
     end = time.strftime("%H:%M", time.localtime(now + seconds))
     return (
         f"{count}, {runtime_text}, profile {settings.profile.name}, seed {settings.seed}; "
         f"expected end {end} ({format_elapsed(seconds)}, including builds)"
     )
+
+
+def describe_runtime_change(settings: Settings, runtime: Runtime, results: Path) -> str:
+    """Return a warning if --runtime auto selects another runtime than the latest run in ``results`` used."""
+    is_automatic = settings.runtime == "auto" and not settings.hosts.uses_remote_machines
+    folders = list_runs(results) if is_automatic else ()
+    try:
+        latest = RunReader(folders[-1]).info.runtime if folders else runtime.name
+    except StoreError:  # the latest run is unreadable
+        return ""
+    if latest == runtime.name:
+        return ""
+    return (
+        f"runtime: {runtime.name}, because {_auto_reason(runtime)}. The latest run used {latest}, and results of "
+        f"the two runtimes are not comparable. To use the same runtime, add --runtime {latest}"
+    )
+
+
+def _auto_reason(runtime: Runtime) -> str:
+    """Return why --runtime auto selected a runtime."""
+    return "a container engine responds" if runtime.name == "docker" else "no container engine responds"

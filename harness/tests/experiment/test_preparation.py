@@ -186,6 +186,30 @@ def test_the_opening_line_describes_the_run(asked: Any, name: str, place: str, t
     assert line.endswith("(1 min 30 s, including builds)")
 
 
+@pytest.mark.parametrize(
+    ("asked", "latest", "now", "told"),
+    [
+        (
+            "auto",
+            "docker",
+            "local",
+            "runtime: local, because no container engine responds. The latest run used docker,",
+        ),
+        ("auto", "local", "docker", "runtime: docker, because a container engine responds. The latest run used local,"),
+        ("auto", "local", "local", ""),
+        ("local", "docker", "local", ""),
+    ],
+)
+def test_a_changed_runtime_is_announced(asked: Any, latest: str, now: str, told: str, tmp_path: Path) -> None:
+    for name in (latest, now):
+        fake = FakeRun(tmp_path, {"a": Behaviour()}, asked={"runtime": asked})
+        fake.runtime.name = name
+        fake.run()
+    lines = [line for line in fake.display.lines if line.startswith("runtime: ")]
+    assert [line[: len(told)] for line in lines] == ([told] if told else [])
+    assert all("not comparable" in line and f"--runtime {latest}" in line for line in lines)
+
+
 def test_recorded_build_failures_contain_no_local_path(tmp_path: Path) -> None:
     problems, folder = list[str](), RunStore(tmp_path / "run", started_at=0.0)
     progress = cast("ProgressTracker", SimpleNamespace(problem=problems.append, building=lambda *_: nullcontext()))
