@@ -188,7 +188,8 @@ class BenchmarkConfig(ConfigSection):
     """A benchmark_config.json: a framework with a ``default`` test and named variants."""
 
     framework: ConfigName  # name of the default implementation and prefix of the variants' names
-    maintainers: Annotated[tuple[ConfigText, ...], Field(max_length=200)] = ()  # maintainers' GitHub accounts
+    # GitHub accounts of the folder's maintainers. Optional; without it, the project's maintainers are responsible.
+    maintainers: Annotated[tuple[ConfigText, ...], Field(max_length=200)] = ()
     # Implementations: an entry named "default", and an entry for each variant.
     tests: Annotated[tuple[Tests, ...], Field(min_length=1, max_length=500)]
 

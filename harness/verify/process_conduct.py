@@ -64,7 +64,6 @@ def read_folder(implementation: Implementation, *, strict: bool) -> FolderFacts 
             local.env | _variables(local.run), dockerfile.environment_variables(text or "") | _variables(command)
         ),
         readme_defect=_readme_defect(_text(implementation.folder / "README.md")),
-        maintainers=implementation.maintainers,
     )
 
 

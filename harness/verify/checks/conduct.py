@@ -108,17 +108,3 @@ def readme_written(evidence: Evidence) -> Iterator[Finding]:
     _, outcome = _facts(evidence)
     if defect := _folder(evidence).readme_defect:
         yield Finding(defect, outcome=outcome)
-
-
-@check("folder.4", CONDUCT_ONLY, _observed(lambda conduct: conduct.folder))
-def maintainers_named(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the configuration names at least one maintainer."""
-    _, outcome = _facts(evidence)
-    folder = _folder(evidence)
-    if not any(name.strip() for name in folder.maintainers):
-        yield Finding(
-            f'"maintainers" in {folder.config_file} is empty. Add a maintainer',
-            expected='at least one GitHub user name: "maintainers": ["octocat"]',
-            actual=str(list(folder.maintainers)),
-            outcome=outcome,
-        )

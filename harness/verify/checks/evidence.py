@@ -334,7 +334,6 @@ class FolderFacts:
     local_command: tuple[str, ...]  # the local runtime's command
     missing_variables: tuple[str, ...] = ()  # NAME=value pairs of local.env that the image does not set
     readme_defect: str | None
-    maintainers: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
