@@ -1,5 +1,5 @@
-// A cluster on Bun: the primary starts one worker per usable CPU. All workers listen on the same port (SO_REUSEPORT).
-import { availableParallelism } from 'node:os';
+// A cluster on Bun: the primary starts the workers. All workers listen on the same port (SO_REUSEPORT).
+import { WORKERS } from './workers.ts';
 
 const GRACE_MS = 3000;
 
@@ -7,8 +7,7 @@ if (process.env.TFB_WORKER) {
   const { serve } = await import('./bun-worker.ts');
   serve(GRACE_MS);
 } else {
-  // availableParallelism() counts the CPUs in the affinity mask, not all of the machine's CPUs.
-  const workers = Array.from({ length: availableParallelism() }, () =>
+  const workers = Array.from({ length: WORKERS }, () =>
     Bun.spawn([process.execPath, import.meta.path], {
       env: { ...process.env, TFB_WORKER: '1' },
       stdout: 'inherit',

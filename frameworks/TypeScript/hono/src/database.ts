@@ -1,6 +1,8 @@
 // A worker's PostgreSQL connection pool. Prepared statements are pipelined, with a Sync message after each.
 import postgres from 'postgres';
 
+import { WORKERS, perWorker } from './workers.ts';
+
 export interface World {
   id: number;
   randomNumber: number;
@@ -11,7 +13,8 @@ export interface Fortune {
   message: string;
 }
 
-const CONNECTIONS = 8;
+// All workers together have 8 connections per CPU.
+const CONNECTIONS = 8 * WORKERS;
 
 const sql = postgres({
   host: process.env.DBHOST || 'tfb-database',
@@ -19,7 +22,7 @@ const sql = postgres({
   database: process.env.DBNAME || 'hello_world',
   username: process.env.DBUSER || 'benchmarkdbuser',
   password: process.env.DBPASS || 'benchmarkdbpass',
-  max: CONNECTIONS,
+  max: perWorker(CONNECTIONS),
   connect_timeout: 3,
   max_lifetime: null,
 });

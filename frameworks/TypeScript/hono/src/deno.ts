@@ -1,4 +1,4 @@
-// The application on Deno. `deno serve --parallel` runs this module in one thread per CPU in the affinity mask.
+// The application on Deno. `deno serve --parallel` runs this module in one thread (a worker) per CPU in the affinity mask.
 import { closeDatabase } from './database.ts';
 
 export { app as default } from './app.ts';

@@ -1,4 +1,13 @@
 // A client for the upstream of /fan-out.
+import pLimit from 'p-limit';
+
+import { perWorker } from './workers.ts';
+
+// The benchmark's limit for every implementation: 256 connections to the upstream, for all workers together. Bun and
+// Deno open a connection for each concurrent call, and fetch has no limit that works on both.
+const CONNECTIONS = 256;
+
+const limit = pLimit(perWorker(CONNECTIONS));
 
 async function value(url: string): Promise<number> {
   const response = await fetch(url);
@@ -9,6 +18,6 @@ async function value(url: string): Promise<number> {
 
 /** Makes the calls concurrently and returns the sum of their results. */
 export async function sum(url: string, calls: number): Promise<number> {
-  const values = await Promise.all(Array.from({ length: calls }, () => value(url)));
+  const values = await Promise.all(Array.from({ length: calls }, () => limit(value, url)));
   return values.reduce((total, each) => total + each, 0);
 }
