@@ -1,10 +1,10 @@
 // The worker's PostgreSQL connection pool, and transactions.
-import { availableParallelism } from 'node:os';
-
 import pg from 'pg';
 
-// Divided among all workers.
-const CONNECTIONS = 16;
+import { WORKERS, perWorker } from './workers.js';
+
+// All workers together have 8 connections per CPU.
+const CONNECTIONS = 8 * WORKERS;
 const PATIENCE_MS = 5000;
 
 // Read bigint ids as numbers: ids start at 1, and numbers are exact up to 9,007,199,254,740,991.
@@ -17,7 +17,7 @@ export function connectionPool() {
     database: process.env.DBNAME || 'hello_world',
     user: process.env.DBUSER || 'benchmarkdbuser',
     password: process.env.DBPASS || 'benchmarkdbpass',
-    max: Math.ceil(CONNECTIONS / availableParallelism()),
+    max: perWorker(CONNECTIONS),
     idleTimeoutMillis: 0,
     connectionTimeoutMillis: PATIENCE_MS,
   });

@@ -1,7 +1,8 @@
-// The cluster: the primary forks one worker per usable CPU, and exits when a worker exits.
+// The cluster: the primary forks the workers, and exits when a worker exits.
 import cluster from 'node:cluster';
-import { availableParallelism } from 'node:os';
 import process from 'node:process';
+
+import { WORKERS } from './workers.js';
 
 const GRACE_MS = 3000;
 
@@ -13,8 +14,7 @@ if (cluster.isPrimary) {
 }
 
 function startPrimary() {
-  // availableParallelism() counts the CPUs in the affinity mask, not all of the machine's CPUs.
-  const workers = Array.from({ length: availableParallelism() }, () => cluster.fork());
+  const workers = Array.from({ length: WORKERS }, () => cluster.fork());
   let stopping = false;
 
   const stop = (exitCode) => {

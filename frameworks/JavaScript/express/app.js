@@ -1,92 +1,82 @@
-// The Express application: a route for each test, and error handling.
-import { readFileSync } from 'node:fs';
+// The Express application: settings, a route for each test, and error handling.
+import path from 'node:path';
 
 import compression from 'compression';
-import { Eta } from 'eta';
 import express from 'express';
 
-import { createWorldCache } from './cache.js';
 import { withTotals } from './items.js';
 import { distinctIds, integer, randomNumberOtherThan, randomRow, rowCount } from './random.js';
 
 const MAX_DELAY_MS = 1000;
 const MAX_CALLS = 100;
-const JSON_TYPE = 'application/json';
-const TEXT_TYPE = 'text/plain';
-const HTML_TYPE = 'text/html; charset=utf-8';
-
-const eta = new Eta();
-const fortunesTemplate = eta.compile(readFileSync(new URL('views/fortunes.eta', import.meta.url), 'utf8'));
-const fortunesPage = (data) => eta.render(fortunesTemplate, data);
 
 export function createApp(database, upstream, { items, folder }) {
   const app = express();
+  // Clients send no conditional requests, so an ETag would only cost a hash of each body.
   app.disable('etag');
   app.disable('x-powered-by');
+  app.set('views', path.join(import.meta.dirname, 'views'));
+  app.set('view engine', 'pug');
+
+  app.use((req, res, next) => {
+    res.set('Server', 'Express');
+    next();
+  });
 
   app.get('/json', (req, res) => {
-    send(res, JSON_TYPE, JSON.stringify({ message: 'Hello, World!' }));
+    res.json({ message: 'Hello, World!' });
   });
 
   app.get('/plaintext', (req, res) => {
-    send(res, TEXT_TYPE, 'Hello, World!');
+    res.type('text').send('Hello, World!');
   });
 
   app.get('/db', async (req, res) => {
-    send(res, JSON_TYPE, JSON.stringify(await database.world(randomRow())));
+    res.json(await database.world(randomRow()));
   });
 
   // Each row is read with a separate SELECT.
   app.get('/queries', async (req, res) => {
-    const ids = Array.from({ length: rowCount(req.query.queries) }, randomRow);
-    send(res, JSON_TYPE, JSON.stringify(await Promise.all(ids.map((id) => database.world(id)))));
+    res.json(await database.worlds(Array.from({ length: rowCount(req.query.queries) }, randomRow)));
   });
 
   // Reads, changes and writes each row. Distinct ascending ids prevent deadlocks between concurrent updates.
   app.get('/updates', async (req, res) => {
-    const ids = distinctIds(rowCount(req.query.queries));
-    const worlds = await Promise.all(Array.from(ids, (id) => database.world(id)));
+    const worlds = await database.worlds(distinctIds(rowCount(req.query.queries)));
     for (const world of worlds) world.randomNumber = randomNumberOtherThan(world.randomNumber);
     await database.update(worlds);
-    send(res, JSON_TYPE, JSON.stringify(worlds));
+    res.json(worlds);
   });
 
-  const cachedWorlds = createWorldCache(database);
   app.get('/cached-queries', async (req, res) => {
-    const ids = Array.from({ length: rowCount(req.query.count) }, randomRow);
-    send(res, JSON_TYPE, JSON.stringify(await cachedWorlds(ids)));
+    res.json(await database.cachedWorlds(Array.from({ length: rowCount(req.query.count) }, randomRow)));
   });
 
   app.get('/fortunes', async (req, res) => {
     const fortunes = await database.fortunes();
     fortunes.push({ id: 0, message: 'Additional fortune added at request time.' });
     fortunes.sort((a, b) => (a.message < b.message ? -1 : 1));
-    send(res, HTML_TYPE, fortunesPage({ fortunes }));
+    res.render('fortunes', { fortunes });
   });
 
   app.get('/delay', (req, res) => {
     const ms = integer(req.query.ms, { absent: 0, least: 0, most: MAX_DELAY_MS });
-    const answer = () => send(res, TEXT_TYPE, 'Hello, World!');
-    if (ms === 0) answer();
-    else setTimeout(answer, ms);
+    const respond = () => res.type('text').send('Hello, World!');
+    if (ms === 0) respond();
+    else setTimeout(respond, ms);
   });
 
   app.get('/fan-out', async (req, res) => {
     if (!upstream) return res.sendStatus(503);
     const calls = integer(req.query.calls, { absent: 1, least: 1, most: MAX_CALLS });
-    try {
-      send(res, JSON_TYPE, JSON.stringify({ calls, sum: await upstream.sum(calls) }));
-    } catch (error) {
-      complain(`${req.path}: ${error.message}`);
-      res.sendStatus(502);
-    }
+    res.json({ calls, sum: await upstream.sum(calls) });
   });
 
   app.get('/json/:count', compression(), (req, res) => {
     if (!items) return res.sendStatus(503);
     const count = integer(req.params.count, { absent: 0, least: 0, most: items.length });
     const m = integer(req.query.m, { absent: 1, least: 1, most: Number.MAX_SAFE_INTEGER });
-    send(res, JSON_TYPE, JSON.stringify(withTotals(items, count, m)));
+    res.json(withTotals(items, count, m));
   });
 
   if (folder) app.use('/static', express.static(folder, { index: false, redirect: false }));
@@ -95,26 +85,18 @@ export function createApp(database, upstream, { items, folder }) {
   app.post('/upload', async (req, res) => {
     let bytes = 0;
     for await (const chunk of req) bytes += chunk.length;
-    send(res, TEXT_TYPE, `${bytes}`);
+    res.type('text').send(`${bytes}`);
   });
 
-  // Express calls this function when a handler throws or rejects. Errors without a status are database failures.
+  // Express calls this function when a handler throws or rejects.
   app.use((error, req, res, next) => {
-    if (!error.status) complain(`${req.path}: ${error.message}`);
+    const status = error.statusCode ?? 500;
+    if (status >= 500) complain(`${req.method} ${req.path}: ${error.message}`);
     if (res.headersSent) return next(error);
-    res.sendStatus(error.status ?? 503);
+    res.sendStatus(status);
   });
 
   return app;
-}
-
-/**
- * Sends a response. Node adds Content-Length and Date. `res.json`, `res.send` and `res.render` are slower, because they
- * also parse the content type, check freshness or look up views. README.md lists the costs.
- */
-function send(res, type, body) {
-  res.setHeader('Content-Type', type);
-  res.end(body);
 }
 
 /** Logs at most one failure per second. */

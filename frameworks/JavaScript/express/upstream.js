@@ -1,31 +1,50 @@
 // A client for the upstream of /fan-out, with persistent connections.
 import { Pool } from 'undici';
 
-const CONNECTIONS = 512;
+import { perWorker } from './workers.js';
+
+// The benchmark's limit for every implementation: 256 connections to the upstream, for all workers together.
+const CONNECTIONS = 256;
 const PATIENCE_MS = 5000;
 
-/** Returns a client with a method `sum(calls)`, which makes the calls concurrently and returns a promise of the sum. */
-export function createUpstream(url) {
-  const { origin, pathname, search } = new URL(url);
-  const pool = new Pool(origin, {
-    connections: CONNECTIONS,
-    connectTimeout: PATIENCE_MS,
-    headersTimeout: PATIENCE_MS,
-    bodyTimeout: PATIENCE_MS,
-  });
+/** The error for a failed upstream call. The framework responds with the error's `statusCode`. */
+class UpstreamFailed extends Error {
+  statusCode = 502;
+}
 
-  const call = async () => {
-    const { statusCode, body } = await pool.request({ path: pathname + search, method: 'GET' });
-    const text = await body.text();
-    if (statusCode !== 200 || !/^\s*-?\d+\s*$/.test(text)) throw new Error(`the upstream responded with ${statusCode} ${text}`);
-    return Number(text);
-  };
+export class Upstream {
+  #pool;
+  #path;
 
-  return {
-    async sum(calls) {
-      const numbers = await Promise.all(Array.from({ length: calls }, call));
-      return numbers.reduce((sum, number) => sum + number, 0);
-    },
-    close: () => pool.destroy(),
-  };
+  constructor(url) {
+    const { origin, pathname, search } = new URL(url);
+    this.#path = pathname + search;
+    this.#pool = new Pool(origin, {
+      connections: perWorker(CONNECTIONS),
+      connectTimeout: PATIENCE_MS,
+      headersTimeout: PATIENCE_MS,
+      bodyTimeout: PATIENCE_MS,
+    });
+  }
+
+  /** Makes the calls concurrently and returns the sum of their results. */
+  async sum(calls) {
+    const values = await Promise.all(Array.from({ length: calls }, () => this.#value()));
+    return values.reduce((sum, value) => sum + value, 0);
+  }
+
+  close() {
+    return this.#pool.destroy();
+  }
+
+  async #value() {
+    try {
+      const { statusCode, body } = await this.#pool.request({ path: this.#path, method: 'GET' });
+      const text = await body.text();
+      if (statusCode !== 200 || !/^\s*-?\d+\s*$/.test(text)) throw new Error(`it responded with ${statusCode} ${text}`);
+      return Number(text);
+    } catch (error) {
+      throw new UpstreamFailed(`upstream: ${error.message}`, { cause: error });
+    }
+  }
 }

@@ -1,13 +1,11 @@
-// A worker: HTTP server, Express application, database connection and graceful shutdown.
+// A worker: HTTP server, Express application, database connections and graceful shutdown.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import process from 'node:process';
 
-import { createApp } from './app.js';
-import { Database } from './database.js';
 import { readItems } from './items.js';
-import { createUpstream } from './upstream.js';
+import { Upstream } from './upstream.js';
 import { echoMessages } from './websocket.js';
 
 const HOST = process.env.HOST || '0.0.0.0';
@@ -16,23 +14,23 @@ const HTTPS_PORT = Number(process.env.HTTPS_PORT || 0);
 
 const BACKLOG = 4096;
 
+// The argument `tuned` selects the variant express-tuned.
+const TUNED = process.argv[2] === 'tuned';
+const { createApp } = await import(TUNED ? './tuned/app.js' : './app.js');
+const { Database } = await import(TUNED ? './tuned/connection.js' : './database.js');
+
 const REFUSALS = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
 /** Serves until SIGTERM, then exits within `graceMs`. */
 export async function serve(graceMs) {
   const database = new Database();
-  await database.connect();
-
-  const upstream = process.env.UPSTREAM_URL ? createUpstream(process.env.UPSTREAM_URL) : null;
+  await database.connect?.(); // a pool connects on demand
+  const upstream = process.env.UPSTREAM_URL ? new Upstream(process.env.UPSTREAM_URL) : null;
   const app = createApp(database, upstream, { items: readItems(), folder: process.env.STATIC_DIR });
-  const handle = (req, res) => {
-    res.setHeader('Server', 'Express');
-    app(req, res);
-  };
-  const servers = [[http.createServer(handle), PORT]];
+  const servers = [[http.createServer(app), PORT]];
   if (HTTPS_PORT) {
     const certificate = { cert: readFileSync(process.env.TLS_CERT), key: readFileSync(process.env.TLS_KEY) };
-    servers.push([https.createServer(certificate, handle), HTTPS_PORT]);
+    servers.push([https.createServer(certificate, app), HTTPS_PORT]);
   }
   const webSockets = [];
   for (const [server, port] of servers) {

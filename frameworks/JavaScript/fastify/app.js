@@ -75,19 +75,16 @@ export async function createApp({ database, upstream, items, folder, ...options 
 
   // Each row is read with a separate SELECT.
   app.get('/queries', WORLDS, (request) => {
-    const ids = Array.from({ length: queryCount(request.query.queries) }, randomRow);
-    return Promise.all(ids.map((id) => database.world(id)));
+    return database.worlds(Array.from({ length: queryCount(request.query.queries) }, randomRow));
   });
 
   app.get('/cached-queries', WORLDS, (request) => {
-    const ids = Array.from({ length: queryCount(request.query.count) }, randomRow);
-    return Promise.all(ids.map((id) => database.cachedWorld(id)));
+    return database.cachedWorlds(Array.from({ length: queryCount(request.query.count) }, randomRow));
   });
 
   // Reads, changes and writes each row. Distinct ascending ids prevent deadlocks between concurrent updates.
   app.get('/updates', WORLDS, async (request) => {
-    const ids = distinctIds(queryCount(request.query.queries));
-    const worlds = await Promise.all(Array.from(ids, (id) => database.world(id)));
+    const worlds = await database.worlds(distinctIds(queryCount(request.query.queries)));
     for (const world of worlds) world.randomNumber = randomNumberOtherThan(world.randomNumber);
     await database.update(worlds);
     return worlds;

@@ -1,25 +1,21 @@
-// The worker's single PostgreSQL connection: pipelined prepared statements and automatic reconnection.
-import { Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-
+// The worker's PostgreSQL connection pool, and the cache of /cached-queries.
 import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 
-const RETRY_MS = 1000;
+import { ROWS } from './random.js';
+import { WORKERS, perWorker } from './workers.js';
 
-const settings = {
-  host: process.env.DBHOST || 'tfb-database',
-  port: Number(process.env.DBPORT || 5432),
-  database: process.env.DBNAME || 'hello_world',
-  user: process.env.DBUSER || 'benchmarkdbuser',
-  password: process.env.DBPASS || 'benchmarkdbpass',
-  // Queries are pipelined; each has a separate Bind, Execute and Sync.
-  pipeline: true,
-  connectionTimeoutMillis: 3000,
-};
+// All workers together have 8 connections per CPU.
+const CONNECTIONS = 8 * WORKERS;
+const PATIENCE_MS = 5000;
 
 // A name makes pg prepare the statement once per connection.
 const SELECT_WORLD = { name: 'world', text: 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1' };
+// "World" is a copy of the table `world` that is never updated, so the rows can be cached.
+const SELECT_CACHEABLE = {
+  name: 'cacheable',
+  text: 'SELECT id, randomnumber AS "randomNumber" FROM "World" WHERE id = $1',
+};
 const SELECT_FORTUNES = { name: 'fortunes', text: 'SELECT id, message FROM fortune' };
 const UPDATE_WORLDS = {
   name: 'update',
@@ -28,89 +24,86 @@ const UPDATE_WORLDS = {
     'FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id',
 };
 
-/** The error for a lost connection or a failed query. Fastify responds with the error's `statusCode`. */
+/** The error for a missing connection or a failed query. The framework responds with the error's `statusCode`. */
 export class DatabaseUnavailable extends Error {
   statusCode = 503;
 }
 
 export class Database {
-  #client = null;
-  #socket = null;
-  #closing = false;
-  #cache = new LRUCache({ max: 10_000, fetchMethod: (id) => this.world(id) });
+  #pool = new pg.Pool({
+    host: process.env.DBHOST || 'tfb-database',
+    port: Number(process.env.DBPORT || 5432),
+    database: process.env.DBNAME || 'hello_world',
+    user: process.env.DBUSER || 'benchmarkdbuser',
+    password: process.env.DBPASS || 'benchmarkdbpass',
+    max: perWorker(CONNECTIONS),
+    // Send several queries of a request without waiting for each response. Each query has its own Sync message.
+    pipeline: true,
+    idleTimeoutMillis: 0, // keep idle connections, which hold prepared statements
+    connectionTimeoutMillis: PATIENCE_MS,
+  });
+  #cache = new LRUCache({ max: ROWS, fetchMethod: (id) => this.#cacheableWorld(id) });
 
-  /** Connects. If that fails, retries in the background, so json and plaintext work without a database. */
-  async connect() {
-    if (!(await this.#tryToConnect())) this.#keepTrying();
+  constructor() {
+    // Only log the error: the pool opens a new connection on demand.
+    this.#pool.on('error', (error) => console.error(`lost a connection to PostgreSQL: ${error.message}`));
+    // The pool handles errors only on idle connections. On a busy connection, the query fails, so ignore the event.
+    this.#pool.on('connect', (client) => client.on('error', () => {}));
   }
 
   async world(id) {
-    const { rows } = await this.#query({ ...SELECT_WORLD, values: [id] });
-    if (rows.length === 0) throw new DatabaseUnavailable('no such row');
-    return rows[0];
+    return only(await this.#run((pool) => pool.query({ ...SELECT_WORLD, values: [id] })));
   }
 
-  /** Returns a row from the cache, after reading it from the database if necessary. */
-  cachedWorld(id) {
-    return this.#cache.get(id) ?? this.#cache.fetch(id);
-  }
-
-  async fortunes() {
-    return (await this.#query(SELECT_FORTUNES)).rows;
+  /** Reads each row with a separate SELECT, all on the same connection. */
+  worlds(ids) {
+    return this.#run(async (pool) => {
+      const client = await pool.connect();
+      try {
+        const results = await Promise.all(ids.map((id) => client.query({ ...SELECT_WORLD, values: [id] })));
+        return results.map(only);
+      } finally {
+        client.release();
+      }
+    });
   }
 
   /** Stores the `randomNumber` of all worlds in a single statement. */
   async update(worlds) {
     const ids = worlds.map((world) => world.id);
     const numbers = worlds.map((world) => world.randomNumber);
-    await this.#query({ ...UPDATE_WORLDS, values: [ids, numbers] });
+    await this.#run((pool) => pool.query({ ...UPDATE_WORLDS, values: [ids, numbers] }));
   }
 
-  async close() {
-    this.#closing = true;
-    await this.#client?.end();
+  /** Returns rows from the cache, after reading the missing rows from the database. */
+  cachedWorlds(ids) {
+    return Promise.all(ids.map((id) => this.#cache.get(id) ?? this.#cache.fetch(id)));
   }
 
-  async #query(query) {
-    if (!this.#client) throw new DatabaseUnavailable('no connection to the database');
-    this.#gather();
+  async fortunes() {
+    const { rows } = await this.#run((pool) => pool.query(SELECT_FORTUNES));
+    return rows;
+  }
+
+  close() {
+    return this.#pool.end();
+  }
+
+  async #cacheableWorld(id) {
+    return only(await this.#run((pool) => pool.query({ ...SELECT_CACHEABLE, values: [id] })));
+  }
+
+  async #run(work) {
     try {
-      return await this.#client.query(query);
+      return await work(this.#pool);
     } catch (error) {
-      throw new DatabaseUnavailable(error.message, { cause: error });
+      if (error instanceof DatabaseUnavailable) throw error;
+      throw new DatabaseUnavailable(error.message || error.code, { cause: error });
     }
   }
+}
 
-  /** Batches all queries of an event-loop iteration into a single write to the socket. */
-  #gather() {
-    if (this.#socket.writableCorked) return;
-    const socket = this.#socket;
-    socket.cork();
-    setImmediate(() => socket.uncork());
-  }
-
-  async #tryToConnect() {
-    const socket = new Socket();
-    const client = new pg.Client({ ...settings, stream: socket });
-    client.on('error', (error) => console.error(`lost the connection to PostgreSQL: ${error.message}`));
-    try {
-      await client.connect();
-    } catch (error) {
-      console.error(`cannot reach PostgreSQL at ${settings.host}:${settings.port}: ${error.message || error.code}`);
-      client.end().catch(() => {});
-      return false;
-    }
-    client.once('end', () => {
-      this.#client = null;
-      if (!this.#closing) this.#keepTrying();
-    });
-    this.#client = client;
-    this.#socket = socket;
-    return true;
-  }
-
-  async #keepTrying() {
-    do await sleep(RETRY_MS);
-    while (!this.#closing && !(await this.#tryToConnect()));
-  }
+function only({ rows }) {
+  if (rows.length === 0) throw new DatabaseUnavailable('no such row');
+  return rows[0];
 }

@@ -1,6 +1,6 @@
 // Draws random ids and numbers, and parses query parameters.
 
-const ROWS = 10_000;
+export const ROWS = 10_000;
 const MAX_QUERIES = 500;
 
 /** Returns a uniformly random id in 1..10000. */

@@ -1,16 +1,30 @@
-// A client for the upstream of /fan-out.
-import { request } from 'undici';
+// A client for the upstream of /fan-out, with persistent connections.
+import { Pool } from 'undici';
 
-/** The error for a failed upstream call. Fastify responds with the error's `statusCode`. */
+import { perWorker } from './workers.js';
+
+// The benchmark's limit for every implementation: 256 connections to the upstream, for all workers together.
+const CONNECTIONS = 256;
+const PATIENCE_MS = 5000;
+
+/** The error for a failed upstream call. The framework responds with the error's `statusCode`. */
 class UpstreamFailed extends Error {
   statusCode = 502;
 }
 
 export class Upstream {
-  #url;
+  #pool;
+  #path;
 
   constructor(url) {
-    this.#url = url;
+    const { origin, pathname, search } = new URL(url);
+    this.#path = pathname + search;
+    this.#pool = new Pool(origin, {
+      connections: perWorker(CONNECTIONS),
+      connectTimeout: PATIENCE_MS,
+      headersTimeout: PATIENCE_MS,
+      bodyTimeout: PATIENCE_MS,
+    });
   }
 
   /** Makes the calls concurrently and returns the sum of their results. */
@@ -19,14 +33,18 @@ export class Upstream {
     return values.reduce((sum, value) => sum + value, 0);
   }
 
+  close() {
+    return this.#pool.destroy();
+  }
+
   async #value() {
     try {
-      const { statusCode, body } = await request(this.#url);
-      const value = Number(await body.text());
-      if (statusCode !== 200 || !Number.isInteger(value)) throw new Error(`it responded with ${statusCode}`);
-      return value;
+      const { statusCode, body } = await this.#pool.request({ path: this.#path, method: 'GET' });
+      const text = await body.text();
+      if (statusCode !== 200 || !/^\s*-?\d+\s*$/.test(text)) throw new Error(`it responded with ${statusCode} ${text}`);
+      return Number(text);
     } catch (error) {
-      throw new UpstreamFailed(`${this.#url}: ${error.message}`, { cause: error });
+      throw new UpstreamFailed(`upstream: ${error.message}`, { cause: error });
     }
   }
 }

@@ -1,4 +1,4 @@
-// A worker: Fastify application, database connection and graceful shutdown.
+// A worker: Fastify application, database connections and graceful shutdown.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import process from 'node:process';
@@ -17,7 +17,6 @@ const BACKLOG = 4096;
 /** Serves until SIGTERM, then exits within `graceMs`. */
 export async function serve(graceMs) {
   const database = new Database();
-  await database.connect();
   const upstream = process.env.UPSTREAM_URL ? new Upstream(process.env.UPSTREAM_URL) : null;
 
   const options = {
@@ -49,7 +48,7 @@ export async function serve(graceMs) {
   process.once('SIGTERM', async () => {
     setTimeout(() => process.exit(0), graceMs).unref();
     await Promise.all(servers.map(([app]) => app.close()));
-    await database.close();
+    await Promise.all([database.close(), upstream?.close()]);
     process.exit(0);
   });
   // Ctrl-C signals the whole process group. Ignore the signal here, because the primary stops the workers.

@@ -1,7 +1,7 @@
 // A cache of rows from a table that is never updated, so cached rows never become stale.
 import { LRUCache } from 'lru-cache';
 
-import { ROWS } from './random.js';
+import { ROWS } from '../random.js';
 
 export function createWorldCache(database) {
   const cache = new LRUCache({ max: ROWS });
