@@ -41,7 +41,7 @@ public final class Main {
                 .build();
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(vertx), "stop"));
         DeploymentOptions options = new DeploymentOptions().setInstances(eventLoops);
-        vertx.deployVerticle(() -> new OrdersVerticle(settings, eventLoops), options).await();
+        vertx.deployVerticle(() -> new OrdersVerticle(settings), options).await();
     }
 
     /** Returns io_uring if the kernel and the seccomp profile permit it, else epoll if available, else NIO. */

@@ -26,7 +26,7 @@ final class OrdersVerticle extends VerticleBase {
 
     private static final int MAX_BODY_BYTES = 100 * 1024;
     private static final int BACKLOG = 4096;
-    private static final int CONNECTIONS = 16;  // total across all event loops
+    private static final int CONNECTIONS = 8;  // per event loop, and thus per CPU
     private static final int PATIENCE_SECONDS = 5;
     private static final int STOP_SECONDS = 3;
     private static final CharSequence SERVER = HttpHeaders.createOptimized("Vert.x-Web");
@@ -34,14 +34,12 @@ final class OrdersVerticle extends VerticleBase {
             DateTimeFormatter.ofPattern("EEE, dd MMM yyyy HH:mm:ss 'GMT'", Locale.ENGLISH);
 
     private final Settings settings;
-    private final int eventLoops;
     private Pool pool;
     private HttpServer server;
     private CharSequence date;
 
-    OrdersVerticle(Settings settings, int eventLoops) {
+    OrdersVerticle(Settings settings) {
         this.settings = settings;
-        this.eventLoops = eventLoops;
     }
 
     @Override
@@ -68,7 +66,7 @@ final class OrdersVerticle extends VerticleBase {
     private Pool pool() {
         return PgBuilder.pool()
                 .with(new PoolOptions()
-                        .setMaxSize(Math.ceilDiv(CONNECTIONS, eventLoops))
+                        .setMaxSize(CONNECTIONS)
                         .setConnectionTimeout(PATIENCE_SECONDS)
                         .setConnectionTimeoutUnit(TimeUnit.SECONDS))
                 .connectingTo(new PgConnectOptions()
