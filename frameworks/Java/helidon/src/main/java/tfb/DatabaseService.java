@@ -9,18 +9,20 @@ import java.util.Comparator;
 import java.util.List;
 import javax.sql.DataSource;
 
-/** Handles /db, /queries, /updates and /fortunes. */
+/** Handles /db, /queries, /updates, /cached-queries and /fortunes. */
 final class DatabaseService {
 
     private static final HttpMediaType TEXT_HTML = HttpMediaType.create("text/html; charset=utf-8");
     private static final Comparator<Fortune> BY_MESSAGE = Comparator.comparing(Fortune::message);
 
     private final WorldRepository worlds;
+    private final WorldCache cache;
     private final FortuneRepository fortunes;
     private final FortunesPageRenderer template = FortunesPageRenderer.of();
 
     DatabaseService(DataSource database) {
         this.worlds = new WorldRepository(database);
+        this.cache = new WorldCache(worlds);
         this.fortunes = new FortuneRepository(database);
     }
 
@@ -29,11 +31,15 @@ final class DatabaseService {
     }
 
     void queries(ServerRequest request, ServerResponse response) throws SQLException, JsonProcessingException {
-        Json.send(response, worlds.random(count(request)));
+        Json.send(response, worlds.random(count(request, "queries")));
     }
 
     void updates(ServerRequest request, ServerResponse response) throws SQLException, JsonProcessingException {
-        Json.send(response, worlds.updateRandom(count(request)));
+        Json.send(response, worlds.updateRandom(count(request, "queries")));
+    }
+
+    void cachedQueries(ServerRequest request, ServerResponse response) throws SQLException, JsonProcessingException {
+        Json.send(response, cache.random(count(request, "count")));
     }
 
     void fortunes(ServerRequest request, ServerResponse response) throws SQLException {
@@ -44,8 +50,8 @@ final class DatabaseService {
         response.send(template.execute(new FortunesPage(all)));
     }
 
-    /** Returns the {@code queries} parameter, clamped to 1..500, or 1 if it is missing or not an integer. */
-    private static int count(ServerRequest request) {
-        return IntegerParameter.clamp(request.query().first("queries").orElse(null), 1, 500, 1);
+    /** Returns the parameter, clamped to 1..500, or 1 if it is missing or not an integer. */
+    private static int count(ServerRequest request, String parameter) {
+        return IntegerParameter.clamp(request.query().first(parameter).orElse(null), 1, 500, 1);
     }
 }

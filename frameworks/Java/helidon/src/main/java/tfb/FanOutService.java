@@ -11,16 +11,22 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.Semaphore;
 
 /** Handles /fan-out by calling the upstream concurrently, with one virtual thread per call. */
 final class FanOutService {
 
+    /** Limit for connections to the upstream, as in all implementations. */
+    private static final int CONNECTIONS = 256;
+
     private final WebClient client;
     private final String url;
+    /** Limits concurrent calls, because Helidon's client limits only its idle connections. */
+    private final Semaphore connections = new Semaphore(CONNECTIONS);
 
     FanOutService(String url) {
         this.url = url;
-        this.client = WebClient.create();
+        this.client = WebClient.builder().connectionCacheSize(CONNECTIONS).build();
     }
 
     void fanOut(ServerRequest request, ServerResponse response)
@@ -44,7 +50,12 @@ final class FanOutService {
         }
     }
 
-    private long value() {
-        return Long.parseLong(client.get(url).requestEntity(String.class));
+    private long value() throws InterruptedException {
+        connections.acquire();
+        try {
+            return Long.parseLong(client.get(url).requestEntity(String.class));
+        } finally {
+            connections.release();
+        }
     }
 }

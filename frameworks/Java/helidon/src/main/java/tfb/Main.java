@@ -37,19 +37,20 @@ public final class Main {
     public static void main(String[] args) {
         Settings settings = Settings.fromEnvironment();
         DatabaseService database = new DatabaseService(Database.open(settings));
+        FanOutService fanOut = new FanOutService(settings.upstreamUrl());
         WebServerConfig.Builder server = WebServer.builder()
                 .host(settings.host())
                 .port(settings.port())
                 .backlog(BACKLOG)
                 .addRouting(WsRouting.builder().endpoint("/ws", EchoListener::new))
-                .routing(routing -> route(routing, settings, database));
+                .routing(routing -> route(routing, settings, database, fanOut));
         if (settings.httpsPort() != 0) {
             server.putSocket("https", https -> https
                     .host(settings.host())
                     .port(settings.httpsPort())
                     .backlog(BACKLOG)
                     .tls(tls(settings))
-                    .routing(routing -> route(routing, settings, database)));
+                    .routing(routing -> route(routing, settings, database, fanOut)));
         }
         server.build().start();
     }
@@ -66,10 +67,10 @@ public final class Main {
                 .build();
     }
 
-    private static void route(HttpRouting.Builder routing, Settings settings, DatabaseService database) {
+    private static void route(
+            HttpRouting.Builder routing, Settings settings, DatabaseService database, FanOutService fanOut) {
         HelloService hello = new HelloService();
         PayloadService payloads = new PayloadService(Json.readItems(settings.dataSet()));
-        FanOutService fanOut = new FanOutService(settings.upstreamUrl());
         routing.addFilter(Main::everyRequest);
         routing.get("/plaintext", hello::plaintext);
         routing.get("/json", hello::json);
@@ -77,6 +78,7 @@ public final class Main {
         routing.get("/db", database::db);
         routing.get("/queries", database::queries);
         routing.get("/updates", database::updates);
+        routing.get("/cached-queries", database::cachedQueries);
         routing.get("/fortunes", database::fortunes);
         routing.get("/fan-out", fanOut::fanOut);
         routing.get("/json/{count}", payloads::items);
