@@ -9,7 +9,7 @@ import jakarta.inject.Singleton;
 import java.time.Duration;
 import javax.sql.DataSource;
 
-/** Factory for the connection pool and the repositories. */
+/** Factory for the connection pool, the repositories and the cache. */
 @Factory
 final class Database {
 
@@ -43,6 +43,11 @@ final class Database {
     @Singleton
     WorldRepository worlds(DataSource pool) {
         return new WorldRepository(pool);
+    }
+
+    @Singleton
+    WorldCache cache(WorldRepository worlds) {
+        return new WorldCache(worlds);
     }
 
     @Singleton

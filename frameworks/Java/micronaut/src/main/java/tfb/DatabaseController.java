@@ -19,11 +19,13 @@ final class DatabaseController {
     private static final Comparator<Fortune> BY_MESSAGE = Comparator.comparing(Fortune::message);
 
     private final WorldRepository worlds;
+    private final WorldCache cache;
     private final FortuneRepository fortunes;
     private final FortunesPageRenderer template = FortunesPageRenderer.of();
 
-    DatabaseController(WorldRepository worlds, FortuneRepository fortunes) {
+    DatabaseController(WorldRepository worlds, WorldCache cache, FortuneRepository fortunes) {
         this.worlds = worlds;
+        this.cache = cache;
         this.fortunes = fortunes;
     }
 
@@ -34,12 +36,17 @@ final class DatabaseController {
 
     @Get(uri = "/queries", headRoute = false)
     World[] queries(HttpParameters parameters) throws SQLException {
-        return worlds.random(count(parameters));
+        return worlds.random(count(parameters, "queries"));
     }
 
     @Get(uri = "/updates", headRoute = false)
     World[] updates(HttpParameters parameters) throws SQLException {
-        return worlds.updateRandom(count(parameters));
+        return worlds.updateRandom(count(parameters, "queries"));
+    }
+
+    @Get(uri = "/cached-queries", headRoute = false)
+    World[] cachedQueries(HttpParameters parameters) throws SQLException {
+        return cache.random(count(parameters, "count"));
     }
 
     @Get(uri = "/fortunes", headRoute = false)
@@ -50,8 +57,8 @@ final class DatabaseController {
         return HttpResponse.ok(template.execute(new FortunesPage(all))).contentType(TEXT_HTML);
     }
 
-    /** Returns the {@code queries} parameter, clamped to 1..500, or 1 if it is missing or not an integer. */
-    private static int count(HttpParameters parameters) {
-        return IntegerParameter.clamp(parameters.get("queries"), 1, 500, 1);
+    /** Returns the parameter, clamped to 1..500, or 1 if it is missing or not an integer. */
+    private static int count(HttpParameters parameters, String name) {
+        return IntegerParameter.clamp(parameters.get(name), 1, 500, 1);
     }
 }
