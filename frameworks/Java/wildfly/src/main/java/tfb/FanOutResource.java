@@ -19,6 +19,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jboss.resteasy.client.jaxrs.ResteasyClientBuilder;
 
 /** Handles /fan-out. The calls run on the server's managed executor, not on request threads. */
 @Path("fan-out")
@@ -29,6 +30,9 @@ public class FanOutResource {
     private static final System.Logger LOG = System.getLogger(FanOutResource.class.getName());
     private static final AtomicLong LOGGED = new AtomicLong();
 
+    /** Limit for connections to the upstream, as in all implementations. The executor has as many threads. */
+    private static final int CONNECTIONS = 256;
+
     @Resource
     private ManagedExecutorService threads;
 
@@ -38,7 +42,10 @@ public class FanOutResource {
     @PostConstruct
     void open() {
         url = System.getenv("UPSTREAM_URL");
-        client = ClientBuilder.newClient();
+        client = ((ResteasyClientBuilder) ClientBuilder.newBuilder())
+                .connectionPoolSize(CONNECTIONS)
+                .maxPooledPerRoute(CONNECTIONS)
+                .build();
     }
 
     @PreDestroy
