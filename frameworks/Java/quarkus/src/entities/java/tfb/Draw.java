@@ -15,8 +15,8 @@ final class Draw {
         return ThreadLocalRandom.current().nextInt(1, ROWS + 1);
     }
 
-    /** Draws distinct ids, because a session reads each row only once. They ascend, so that updates cannot deadlock. */
-    static List<Integer> ids(int count) {
+    /** Draws distinct ids in ascending order, so that concurrent updates cannot deadlock. */
+    static List<Integer> distinctIds(int count) {
         return ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().boxed().toList();
     }
 

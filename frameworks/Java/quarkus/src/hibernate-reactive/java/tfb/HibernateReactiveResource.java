@@ -45,8 +45,8 @@ public class HibernateReactiveResource {
     @Path("fortunes")
     @Produces("text/html; charset=utf-8")
     public Uni<String> fortunes() {
-        return unavailable(sessions.withSession(session ->
-                session.createQuery("from Fortune", Fortune.class).getResultList())).map(FortunesPage::of);
+        return unavailable(sessions.withStatelessSession(session ->
+                session.createSelectionQuery("from Fortune", Fortune.class).getResultList())).map(FortunesPage::of);
     }
 
     private static <T> Uni<T> unavailable(Uni<T> answer) {

@@ -4,13 +4,16 @@ import io.smallrye.mutiny.Multi;
 import io.smallrye.mutiny.Uni;
 import jakarta.enterprise.context.ApplicationScoped;
 import java.util.List;
+import java.util.stream.Stream;
 import org.hibernate.ObjectNotFoundException;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
+import org.hibernate.reactive.mutiny.Mutiny.StatelessSession;
 
 /**
- * Repository for the {@code world} table. A session runs one statement at a time, so rows are read in sequence.
- * Hibernate writes changes in a single batch.
+ * Repository for the {@code world} table. Reads that change nothing use a stateless session, which does not track
+ * entities and pipelines the SELECTs of a request. A stateful session runs one statement at a time, so updates read
+ * their rows in sequence. Hibernate writes the changes in a single batch.
  */
 @ApplicationScoped
 class WorldRepository {
@@ -23,12 +26,13 @@ class WorldRepository {
 
     /** Returns a random row. */
     Uni<World> random() {
-        return sessions.withSession(session -> findRow(session, Draw.id()));
+        return sessions.withStatelessSession(WorldRepository::random);
     }
 
-    /** Returns {@code count} distinct random rows. */
+    /** Returns {@code count} random rows. They are drawn independently, so rows may repeat. */
     Uni<List<World>> random(int count) {
-        return sessions.withSession(session -> find(session, count));
+        return sessions.withStatelessSession(session ->
+                Uni.join().all(Stream.generate(() -> random(session)).limit(count).toList()).andFailFast());
     }
 
     /** Updates {@code count} distinct rows and returns them. */
@@ -37,14 +41,18 @@ class WorldRepository {
                 worlds.forEach(world -> world.setRandomNumber(Draw.numberOtherThan(world.getRandomNumber())))));
     }
 
+    private static Uni<World> random(StatelessSession session) {
+        int id = Draw.id();
+        return found(session.get(World.class, id), id);
+    }
+
     private static Uni<List<World>> find(Session session, int count) {
-        return Multi.createFrom().iterable(Draw.ids(count))
-                .onItem().transformToUniAndConcatenate(id -> findRow(session, id))
+        return Multi.createFrom().iterable(Draw.distinctIds(count))
+                .onItem().transformToUniAndConcatenate(id -> found(session.find(World.class, id), id))
                 .collect().asList();
     }
 
-    private static Uni<World> findRow(Session session, int id) {
-        return session.find(World.class, id)
-                .onItem().ifNull().failWith(() -> new ObjectNotFoundException(World.class.getName(), id));
+    private static Uni<World> found(Uni<World> world, int id) {
+        return world.onItem().ifNull().failWith(() -> new ObjectNotFoundException(World.class.getName(), id));
     }
 }

@@ -8,7 +8,7 @@ import jakarta.ws.rs.Produces;
 import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.util.List;
-import org.hibernate.Session;
+import org.hibernate.StatelessSession;
 
 /** Database endpoints that use Hibernate ORM on worker threads. */
 @Path("/")
@@ -17,9 +17,9 @@ import org.hibernate.Session;
 public class OrmResource {
 
     private final WorldRepository worlds;
-    private final Session session;
+    private final StatelessSession session;
 
-    OrmResource(WorldRepository worlds, Session session) {
+    OrmResource(WorldRepository worlds, StatelessSession session) {
         this.worlds = worlds;
         this.session = session;
     }
@@ -46,6 +46,6 @@ public class OrmResource {
     @Path("fortunes")
     @Produces("text/html; charset=utf-8")
     public String fortunes() {
-        return FortunesPage.of(session.createQuery("from Fortune", Fortune.class).getResultList());
+        return FortunesPage.of(session.createSelectionQuery("from Fortune", Fortune.class).getResultList());
     }
 }
