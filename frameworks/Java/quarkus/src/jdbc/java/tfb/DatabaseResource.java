@@ -20,6 +20,9 @@ public class DatabaseResource {
     WorldRepository worlds;
 
     @Inject
+    WorldCache cache;
+
+    @Inject
     FortuneRepository fortunes;
 
     @GET
@@ -38,6 +41,12 @@ public class DatabaseResource {
     @Path("updates")
     public World[] updates(@QueryParam("queries") @DefaultValue("1") QueryCount queries) throws SQLException {
         return worlds.updateRandom(queries.value());
+    }
+
+    @GET
+    @Path("cached-queries")
+    public World[] cachedQueries(@QueryParam("count") @DefaultValue("1") QueryCount count) throws SQLException {
+        return cache.random(count.value());
     }
 
     @GET

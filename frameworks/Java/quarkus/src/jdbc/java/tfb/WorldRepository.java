@@ -16,6 +16,8 @@ class WorldRepository {
     private static final int MAX_NUMBER = 10_000;
 
     private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = ?";
+    /** Reads from a copy of the {@code world} table. The copy is never updated, so the rows may be cached. */
+    private static final String SELECT_CACHEABLE = "SELECT id, randomnumber FROM \"World\" WHERE id = ?";
     private static final String UPDATE = """
             UPDATE world SET randomnumber = changed.number
             FROM unnest(?, ?) AS changed(id, number) WHERE world.id = changed.id""";
@@ -28,17 +30,28 @@ class WorldRepository {
 
     /** Returns {@code count} random rows. They are drawn independently, so rows may repeat. */
     World[] random(int count) throws SQLException {
-        int[] ids = ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
+        int[] ids = randomIds(count);
         try (Connection connection = database.getConnection()) {
-            return select(connection, ids);
+            return select(connection, SELECT, ids);
         }
+    }
+
+    /** Returns rows from the copy of the table, which is never updated. */
+    World[] cacheable(int[] ids) throws SQLException {
+        try (Connection connection = database.getConnection()) {
+            return select(connection, SELECT_CACHEABLE, ids);
+        }
+    }
+
+    static int[] randomIds(int count) {
+        return ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
     }
 
     /** Updates {@code count} distinct rows in ascending id order, so that concurrent updates cannot deadlock. */
     World[] updateRandom(int count) throws SQLException {
         int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
         try (Connection connection = database.getConnection()) {
-            World[] worlds = select(connection, ids);
+            World[] worlds = select(connection, SELECT, ids);
             int[] numbers = new int[count];
             for (int i = 0; i < count; i++) {
                 numbers[i] = numberOtherThan(worlds[i].randomNumber());
@@ -49,9 +62,9 @@ class WorldRepository {
         }
     }
 
-    private static World[] select(Connection connection, int[] ids) throws SQLException {
+    private static World[] select(Connection connection, String sql, int[] ids) throws SQLException {
         World[] worlds = new World[ids.length];
-        try (PreparedStatement statement = connection.prepareStatement(SELECT)) {
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
             for (int i = 0; i < ids.length; i++) {
                 statement.setInt(1, ids[i]);
                 try (ResultSet row = statement.executeQuery()) {

@@ -17,10 +17,13 @@ import java.util.List;
 public class EventLoopDatabaseResource {
 
     private final ReactiveWorldRepository worlds;
+    private final ReactiveWorldCache cache;
     private final ReactiveFortuneRepository fortunes;
 
-    EventLoopDatabaseResource(ReactiveWorldRepository worlds, ReactiveFortuneRepository fortunes) {
+    EventLoopDatabaseResource(
+            ReactiveWorldRepository worlds, ReactiveWorldCache cache, ReactiveFortuneRepository fortunes) {
         this.worlds = worlds;
+        this.cache = cache;
         this.fortunes = fortunes;
     }
 
@@ -40,6 +43,12 @@ public class EventLoopDatabaseResource {
     @Path("updates")
     public Uni<List<World>> updates(@QueryParam("queries") @DefaultValue("1") QueryCount queries) {
         return unavailable(worlds.updateRandom(queries.value()));
+    }
+
+    @GET
+    @Path("cached-queries")
+    public Uni<World[]> cachedQueries(@QueryParam("count") @DefaultValue("1") QueryCount count) {
+        return unavailable(cache.random(count.value()));
     }
 
     @GET

@@ -1,7 +1,6 @@
 package tfb;
 
 import io.smallrye.mutiny.Uni;
-import io.vertx.mutiny.sqlclient.Pool;
 import io.vertx.mutiny.sqlclient.Row;
 import io.vertx.mutiny.sqlclient.RowSet;
 import jakarta.enterprise.context.ApplicationScoped;
@@ -12,15 +11,15 @@ import java.util.List;
 @ApplicationScoped
 class ReactiveFortuneRepository {
 
-    private final Pool database;
+    private final EventLoopConnections database;
 
-    ReactiveFortuneRepository(Pool database) {
+    ReactiveFortuneRepository(EventLoopConnections database) {
         this.database = database;
     }
 
     /** Returns all rows in a modifiable list. */
     Uni<List<Fortune>> all() {
-        return database.preparedQuery("SELECT id, message FROM fortune").execute()
+        return database.with(connection -> connection.preparedQuery("SELECT id, message FROM fortune").execute())
                 .map(ReactiveFortuneRepository::fortunes);
     }
 

@@ -1,7 +1,6 @@
 package tfb;
 
 import io.smallrye.mutiny.Uni;
-import io.vertx.mutiny.sqlclient.Pool;
 import io.vertx.mutiny.sqlclient.Row;
 import io.vertx.mutiny.sqlclient.RowSet;
 import io.vertx.mutiny.sqlclient.SqlClient;
@@ -12,8 +11,8 @@ import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Repository for the {@code world} table. It pipelines a request's SELECTs on a single connection, and writes all rows
- * with a single UPDATE.
+ * Repository for the {@code world} table. It pipelines a request's SELECTs on the event loop's connection, and writes
+ * all rows with a single UPDATE.
  */
 @ApplicationScoped
 class ReactiveWorldRepository {
@@ -22,44 +21,52 @@ class ReactiveWorldRepository {
     private static final int MAX_NUMBER = 10_000;
 
     private static final String SELECT = "SELECT id, randomnumber FROM world WHERE id = $1";
+    /** Reads from a copy of the {@code world} table. The copy is never updated, so the rows may be cached. */
+    private static final String SELECT_CACHEABLE = "SELECT id, randomnumber FROM \"World\" WHERE id = $1";
     private static final String UPDATE = """
             UPDATE world SET randomnumber = changed.number
             FROM unnest($1::int[], $2::int[]) AS changed(id, number) WHERE world.id = changed.id""";
 
-    private final Pool database;
+    private final EventLoopConnections database;
 
-    ReactiveWorldRepository(Pool database) {
+    ReactiveWorldRepository(EventLoopConnections database) {
         this.database = database;
     }
 
     /** Returns a random row. */
     Uni<World> random() {
-        return select(database, ThreadLocalRandom.current().nextInt(1, ROWS + 1));
+        int id = ThreadLocalRandom.current().nextInt(1, ROWS + 1);
+        return database.with(connection -> select(connection, SELECT, id));
     }
 
     /** Returns {@code count} random rows. They are drawn independently, so rows may repeat. */
     Uni<List<World>> random(int count) {
-        int[] ids = ThreadLocalRandom.current().ints(count, 1, ROWS + 1).toArray();
-        return database.withConnection(connection -> select(connection, ids));
+        int[] ids = WorldRepository.randomIds(count);
+        return database.with(connection -> select(connection, SELECT, ids));
+    }
+
+    /** Returns rows from the copy of the table, which is never updated. */
+    Uni<List<World>> cacheable(int[] ids) {
+        return database.with(connection -> select(connection, SELECT_CACHEABLE, ids));
     }
 
     /** Updates {@code count} distinct rows in ascending id order, so that concurrent updates cannot deadlock. */
     Uni<List<World>> updateRandom(int count) {
         int[] ids = ThreadLocalRandom.current().ints(1, ROWS + 1).distinct().limit(count).sorted().toArray();
-        return database.withConnection(connection -> select(connection, ids).chain(read -> {
+        return database.with(connection -> select(connection, SELECT, ids).chain(read -> {
             List<World> changed = read.stream().map(ReactiveWorldRepository::withOtherNumber).toList();
             return update(connection, changed).replaceWith(changed);
         }));
     }
 
-    private static Uni<World> select(SqlClient client, int id) {
-        return client.preparedQuery(SELECT).execute(Tuple.of(id)).map(ReactiveWorldRepository::world);
+    private static Uni<World> select(SqlClient client, String sql, int id) {
+        return client.preparedQuery(sql).execute(Tuple.of(id)).map(ReactiveWorldRepository::world);
     }
 
-    private static Uni<List<World>> select(SqlClient client, int[] ids) {
+    private static Uni<List<World>> select(SqlClient client, String sql, int[] ids) {
         List<Uni<World>> worlds = new ArrayList<>(ids.length);
         for (int id : ids) {
-            worlds.add(select(client, id));
+            worlds.add(select(client, sql, id));
         }
         return Uni.join().all(worlds).andFailFast();
     }

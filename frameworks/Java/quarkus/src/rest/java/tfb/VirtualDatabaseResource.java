@@ -16,10 +16,12 @@ import java.sql.SQLException;
 public class VirtualDatabaseResource {
 
     private final WorldRepository worlds;
+    private final WorldCache cache;
     private final FortuneRepository fortunes;
 
-    VirtualDatabaseResource(WorldRepository worlds, FortuneRepository fortunes) {
+    VirtualDatabaseResource(WorldRepository worlds, WorldCache cache, FortuneRepository fortunes) {
         this.worlds = worlds;
+        this.cache = cache;
         this.fortunes = fortunes;
     }
 
@@ -39,6 +41,12 @@ public class VirtualDatabaseResource {
     @Path("updates")
     public World[] updates(@QueryParam("queries") @DefaultValue("1") QueryCount queries) throws SQLException {
         return worlds.updateRandom(queries.value());
+    }
+
+    @GET
+    @Path("cached-queries")
+    public World[] cachedQueries(@QueryParam("count") @DefaultValue("1") QueryCount count) throws SQLException {
+        return cache.random(count.value());
     }
 
     @GET
