@@ -224,8 +224,13 @@ def _select_urls(known_urls: Iterable[Mapping[str, str]], types: Sequence[str]) 
 
 
 def _copy(source: Implementation, target: Path) -> dict[str, object]:
-    """Copy an implementation's folder and rename the Dockerfiles. Return the variant's configuration entry."""
-    shutil.copytree(source.folder, target, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    """Copy a variant's folder without the other variants' Dockerfiles. Return the variant's configuration entry.
+
+    The Dockerfile and its .dockerignore file get the new name.
+    """
+    dockerfiles = {path.name for path in source.folder.glob("*.dockerfile*")}
+    others = {name for name in dockerfiles if not name.startswith(source.dockerfile.name)}
+    shutil.copytree(source.folder, target, ignore=shutil.ignore_patterns(*NOT_COPIED, *others))
     for path in target.glob(f"{source.dockerfile.name}*"):
         path.rename(path.with_name(path.name.replace(source.dockerfile.stem, target.name, 1)))
     config = json.loads((source.folder / CONFIG_FILE).read_text(encoding="utf-8"))

@@ -110,5 +110,7 @@ def test_type_selects_the_urls_of_a_new_folder(
 def test_a_copy_has_one_variant_without_tags(tmp_path: Path) -> None:
     ((variant,), *_) = read_config(create(tmp_path, "mine", "--from", "net-http-chi") / CONFIG_FILE)
     assert (variant.dockerfile.name, variant.dockerfile.is_file()) == ("mine.dockerfile", True)
+    quarkus = create(tmp_path, "quick", "--from", "quarkus-orm")
+    assert [path.name for path in quarkus.glob("*.dockerfile")] == ["quick.dockerfile"]
     ((of_core,), *_) = read_config(create(tmp_path, "other", "--from", "express") / CONFIG_FILE)
     assert (of_core.entry.tags, of_core.is_core) == ((), False)
