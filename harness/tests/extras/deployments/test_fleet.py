@@ -34,11 +34,34 @@ def pod(folder: Path, **environment: str) -> list[str]:
     return arguments(folder, script, **{**own, "JOB_COMPLETION_INDEX": "1", **environment})
 
 
+def git(folder: Path, *words: str) -> None:
+    own = ("git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org")
+    subprocess.run([*own, *words], check=True, capture_output=True)
+
+
+def submitted_clone(folder: Path) -> Path:
+    """Create a repository whose ``tfb`` prints its location and its arguments."""
+    clone = folder / "submitted"
+    clone.mkdir(exist_ok=True)
+    (clone / "tfb").write_text('#!/bin/sh\nprintf "%s\\n" "$0" "$@"\n', encoding="utf-8")
+    (clone / "tfb").chmod(0o755)
+    git(clone, "init", "--quiet")
+    git(clone, "add", "tfb")
+    git(clone, "commit", "--quiet", "--allow-empty", "--message", "a")
+    return clone
+
+
+def run_task(clone: Path, temporary: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run the task with index 3 of the array job 7 on a node that has its own folder for temporary files."""
+    values = {"SLURM_SUBMIT_DIR": str(clone), "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3"}
+    command = ["sh", str(FLEET / "slurm.sbatch"), "all", "--profile", "standard"]
+    values |= {"PATH": os.environ["PATH"], "TMPDIR": str(temporary), **environment}
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=values)
+
+
 def task(folder: Path, **environment: str) -> list[str]:
-    values = {"SLURM_SUBMIT_DIR": str(folder), "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "3"}
-    # The array has only one task, as when a user repeats a part.
-    values |= {"SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_COUNT": "1", "WORDS": "all --profile standard"}
-    return arguments(folder, (FLEET / "slurm.sbatch").read_text(encoding="utf-8"), **{**values, **environment})
+    done = run_task(submitted_clone(folder), folder / "node", **environment)
+    return done.stdout.split()[1:]
 
 
 @pytest.mark.parametrize(
@@ -53,9 +76,21 @@ def test_fleet_measures_deployments_or_parts(
     assert start(tmp_path, **setting)[:6] == [*expected, "--part", part]
 
 
-@pytest.mark.parametrize(("start", "results"), [(pod, "results/1"), (task, "fleet/7.3")])
+@pytest.mark.parametrize(("start", "results"), [(pod, "results/1"), (task, "submitted/fleet/7.3")])
 def test_fleet_resumes_the_run_of_an_index(start: FleetScript, results: str, tmp_path: Path) -> None:
     run = tmp_path / results / "20260101-000000"
     run.mkdir(parents=True)
     (run / "run.json").touch()
     assert start(tmp_path)[:4] == ["run", "--resume", "20260101-000000", "--accept-command"]
+
+
+def test_nodes_work_in_separate_copies_of_the_commit(tmp_path: Path) -> None:
+    """Builds write to the implementations' folders, so two nodes must not build in the same clone."""
+    clone = submitted_clone(tmp_path)
+    programs = [run_task(clone, tmp_path / node).stdout.split()[0] for node in ("n1", "n2", "n1")]
+    assert programs == [f"{tmp_path / node}/tfb-{os.getuid()}/clone/tfb" for node in ("n1", "n2", "n1")]
+    (clone / "tfb").write_text("#!/bin/sh\necho newer\n", encoding="utf-8")
+    refused = run_task(clone, tmp_path / "n1")
+    assert (refused.returncode, "not committed" in refused.stderr) == (2, True)
+    git(clone, "commit", "--quiet", "--all", "--message", "newer")
+    assert run_task(clone, tmp_path / "n1").stdout == "newer\n"
