@@ -113,7 +113,7 @@ def read_revision() -> Revision:
 
 
 def require_same_setup(before: RunInfo, current: RunInfo, measured: Collection[str] = ()) -> None:
-    """Raise UsageError if the commit, profile, tools or configuration have changed since the run started.
+    """Raise UsageError if the commit, profile, tools, configuration or CPUs have changed since the run started.
 
     ``before`` and ``current`` are the run.json documents at the start and now. A value that only one of them contains
     counts as a change. The builds of ``measured`` implementations must also be unchanged.
@@ -144,6 +144,7 @@ def _format(value: object) -> str:
 def _identity(info: RunInfo, measured: Collection[str]) -> dict[str, object]:
     """Return the values that must not change during a run, including the builds of ``measured`` implementations."""
     identity: dict[str, object] = {"commit": info.revision, **info.tools}
+    identity |= {"the CPU model": info.machine.cpu_model, "the number of usable CPUs": len(info.machine.cpus_usable)}
     for implementation in info.implementations:
         identity[f"{implementation.name}: benchmark_config.json"] = implementation.digest or None
         if implementation.name in measured:

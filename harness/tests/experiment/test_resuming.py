@@ -95,6 +95,10 @@ def test_builds_without_trials_may_change(info: RunInfo, before: Callable[[RunIn
         (lambda info: changed(info, digest=""), "one: benchmark_config.json was not recorded, and is now '"),
         (lambda info: info.model_copy(update={"revision": None}), "commit was not recorded, and is now 'aaaa"),
         (lambda info: info.model_copy(update={"tools": {}}), "wrk was not recorded, and is now '4.1.0'"),
+        (
+            lambda info: info.model_copy(update={"machine": info.machine.model_copy(update={"cpu_model": "other"})}),
+            "the CPU model was 'other', and is now '",
+        ),
         (lambda info: info.model_copy(update={"settings": {}}), "profile.description was not recorded, and is"),
         (
             lambda info: profile(info, of_an_older_version=1),
@@ -116,6 +120,7 @@ def test_builds_without_trials_may_change(info: RunInfo, before: Callable[[RunIn
         "no entry",
         "no commit",
         "no tools",
+        "other CPU",
         "no profile",
         "older",
     ],
