@@ -241,7 +241,7 @@ class CommonFlags(MachineFlags):
     ] = None
     allow: Annotated[
         Strings,
-        _flag(ENVIRONMENT, "grant NAME's container a privilege: io_uring or privileged", "NAME=PRIVILEGE"),
+        _flag(ENVIRONMENT, "permit NAME to use io_uring, or run its container privileged", "NAME=PRIVILEGE"),
     ] = ()
     force_rm: Annotated[bool, _flag(ENVIRONMENT, "remove the images that this run built")] = False
     yes: Annotated[bool, _flag(COMMON, "install missing packages and build as root without asking")] = False

@@ -17,7 +17,7 @@ from harness.plan.profile import Profile
 from harness.plan.run_settings import DEFAULT_PROFILE, Settings, parse_cpus, parse_latency_goal
 from harness.plan.suggestions import suggest
 from harness.plan.testtypes.registry import TEST_TYPES
-from harness.runtime.techempower_container import parse_allow
+from harness.runtime.privileges import parse_allow
 
 # Fields of a profile's ``levels``; each has a flag --NAME-levels.
 LEVEL_FLAGS = ("concurrency", "pipeline_concurrency", "query", "cached_query")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.errors import ConfigError, StoreError, UsageError
 from harness.experiment.run_setup import choose_baseline
-from harness.paths import CONFIG_FILE
+from harness.paths import CONFIG_FILE, REPOSITORY
 from harness.plan.discovery import RESERVED_NAMES, ScanResult, scan_folders, select_implementations
 from harness.plan.implementation import Implementation
 from harness.plan.parts import restrict_to_part
@@ -84,11 +84,18 @@ def _select_implementations(settings: Settings, scanned: ScanResult) -> tuple[Im
             i,
             rules=settings.rules or i.rules,
             allowed=settings.allow.get(i.name, ()),
+            declared_privileges=declared_privileges(i),
             selected=None if settings.services else settings.test_types,
         )
         for i in selected
     )
     return (*configured, *(control_copies(configured, settings.control_copy) if settings.control_copy else ()))
+
+
+def declared_privileges(implementation: Implementation) -> tuple[str, ...]:
+    """Return the privileges that need no consent: io_uring, if this repository's implementation declares it."""
+    is_own = implementation.folder.resolve().is_relative_to((REPOSITORY / "frameworks").resolve())
+    return ("io_uring",) if implementation.entry.io_uring and is_own else ()
 
 
 def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tuple[Candidate, ...]:
@@ -121,7 +128,11 @@ def control_copies(selected: Sequence[Implementation], control: ControlCopy) -> 
         where = ", ".join(map(str, control.frameworks))
         raise UsageError(f"{where} does not contain {', '.join(missing)}. Leave it out with --exclude")
     return tuple(
-        replace(copies[i.name], name=i.name + control.suffix, rules=i.rules, allowed=i.allowed, selected=i.selected)
+        replace(
+            copies[i.name],
+            name=i.name + control.suffix,
+            **{key: getattr(i, key) for key in ("rules", "allowed", "declared_privileges", "selected")},
+        )
         for i in selected
     )
 

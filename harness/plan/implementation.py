@@ -30,7 +30,8 @@ class Implementation:
     maintainers: tuple[str, ...]
     entry: TestEntry
     rules: Rules = "tfb"  # rule set for verification
-    allowed: tuple[str, ...] = ()  # privileges that the user granted to the container
+    allowed: tuple[str, ...] = ()  # privileges that the user granted with --allow
+    declared_privileges: tuple[str, ...] = ()  # privileges that need no consent
     # Request that tests whether the server is ready. None: send GET to the first test type's path.
     ready_request: PreparedRequest | None = None
     ready_statuses: Collection[int] = (200,)  # response statuses of a server that is ready
@@ -103,6 +104,11 @@ class Implementation:
     def local(self) -> LocalRun | None:
         """Commands that run the implementation without Docker, if declared."""
         return self.entry.local
+
+    @property
+    def privileges(self) -> tuple[str, ...]:
+        """The privileges of the implementation's container."""
+        return tuple(dict.fromkeys((*self.declared_privileges, *self.allowed)))
 
     @property
     def stack(self) -> str:

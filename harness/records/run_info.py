@@ -131,7 +131,7 @@ class ImplementationInfo(Record):
     test_types: tuple[str, ...] = ()  # supported test types
     digest: str = ""  # configuration hash; resuming a run requires the same hash
     rules: str = "tfb"  # rule set for verification: tfb or techempower
-    allowed: tuple[str, ...] = ()  # additional privileges of the implementation's container
+    allowed: tuple[str, ...] = ()  # privileges that the user granted with --allow
     build: BuildRecord | None = None  # build result; None if the implementation has not been built
 
 

@@ -12,7 +12,7 @@ from harness.plan.implementation import Implementation
 from harness.plan.run_settings import Settings, split_cpus
 from harness.plugins import Hook
 from harness.provisioning import requirements
-from harness.runtime import Runtime, compose, limits, techempower_container
+from harness.runtime import Runtime, compose, limits, privileges, techempower_container
 from harness.runtime.compose import Project
 from harness.runtime.docker import DockerRuntime
 from harness.runtime.local import LocalRuntime
@@ -66,10 +66,10 @@ def make_local_runtime(settings: Settings, implementations: Sequence[Implementat
         ("--network-mode", settings.network_mode),
         ("--test-container-memory", settings.container_memory),
         ("--test-container-pids", settings.container_pids),
-        ("--allow", settings.allow),
     ):
         if value:
             raise UsageError(f"{flag} applies to containers only: add --runtime docker, or remove the flag")
+    privileges.require_usable(implementations, "local")
     required = requirements.tool_requirements(implementations, **settings.requirements)
     notes = requirements.install_missing(required, settings.consent, logs / "install.log")
     required = requirements.tool_requirements(implementations, **settings.requirements)
@@ -97,10 +97,8 @@ def make_docker_runtime(
             f"--network-mode host: {techempower[0].name} has no local block, so it must run on a bridge network, where "
             "it finds PostgreSQL at tfb-database:5432 and its port is free. Remove the flag"
         )
-    if with_local := [i for i in implementations if i.allowed and i not in techempower]:
-        raise UsageError(
-            f"--allow {with_local[0].name}: the flag applies only to implementations without a local block. Remove it"
-        )
+    privileges.require_usable(implementations, "docker", own_kernel=not settings.hosts.uses_remote_machines)
+    privileges.warn_without_consent(implementations)
     # All servers of a run use the same network, because results with and without a bridge are not comparable.
     bridge = uses_bridge(settings, implementations)
     database = settings.hosts.database if isinstance(settings.hosts.database, ExistingDatabase) else None

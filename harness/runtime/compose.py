@@ -158,6 +158,7 @@ class Project:
     bridge: bool
     variables: Mapping[str, str] = field(default_factory=dict)
     engine: Sequence[str] = ()  # arguments that select a remote engine
+    io_uring: bool = False  # whether the server's container may use io_uring
     token: str = field(default_factory=lambda: secrets.token_hex(4))
 
     @property
@@ -194,6 +195,8 @@ class Project:
         files = ["-f", str(FOLDER / "compose.yaml")]
         if self.bridge:
             files += ["-f", str(FOLDER / "compose.bridge.yaml")]
+        if self.io_uring:
+            files += ["-f", str(FOLDER / "compose.io_uring.yaml")]
         command = ["docker", *self.engine, "compose", "--ansi", "never", "--project-name", project or self.name]
         run = {"DOCKER_BUILDKIT": "1", "TFB_RUN": self.run_id, "TFB_OWNER": ownership.own_identity()}
         # Users may set variables that compose.yaml reads, for example TFB_DATABASE_TMPFS.

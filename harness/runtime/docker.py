@@ -44,6 +44,7 @@ from harness.runtime.generator import GeneratorProgram, run_generator
 from harness.runtime.inputs import prepare_inputs
 from harness.runtime.limits import Limits
 from harness.runtime.local import BUILD_SECONDS, require_free_port
+from harness.runtime.privileges import IO_URING
 from harness.runtime.readiness import wait_until_ready
 from harness.runtime.upstream import upstream_for
 
@@ -252,7 +253,9 @@ class DockerRuntime:
                     variables |= {"UPSTREAM_URL": upstream.url} if upstream else {}
                     variables |= inputs.variables(INPUTS_FOLDER)
                     variables |= {"TFB_SERVER_INPUTS": str(inputs.folder)} if inputs.folder else {}
-                    container_id = self._up(self.project, variables, log.with_suffix(".compose.log"), unit)
+                    container_id = self._up(
+                        implementation, self.project, variables, log.with_suffix(".compose.log"), unit
+                    )
                 container = Container(implementation.name, container_id, log)
                 stack.callback(container.stop)
                 # On the host's network, the container has no separate address.
@@ -290,9 +293,13 @@ class DockerRuntime:
             "TFB_DATABASE_PASSWORD": database.password,
         }
 
-    def _up(self, project: Project, variables: Mapping[str, str], log: Path, unit: str) -> str:
+    def _up(
+        self, implementation: Implementation, project: Project, variables: Mapping[str, str], log: Path, unit: str
+    ) -> str:
         """Start the server's container with compose. Return the container's id."""
         arguments = ("up", "--detach", "--no-build", "--no-deps", "--force-recreate", SERVER)
+        if IO_URING in implementation.privileges:
+            project = replace(project, io_uring=True)
         done = project.run(*arguments, seconds=UP_SECONDS, log=log, variables=variables, project=unit)
         if done.status != 0:
             raise start_error(process.tail(log))

@@ -10,39 +10,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from harness.errors import UsageError
-from harness.paths import REPOSITORY
 from harness.plan.implementation import Implementation
-from harness.plan.suggestions import suggest
 from harness.runtime.limits import Limits
+from harness.runtime.privileges import PRIVILEGES
 
 DATABASE_CONNECTIONS = 2000  # max_connections in TechEmpower's toolset; implementations size their pools accordingly
-SECCOMP = REPOSITORY / "docker" / "seccomp-io_uring.json"
-
-
-PRIVILEGES: Mapping[str, Sequence[str]] = {  # name in --allow -> arguments for docker run
-    "io_uring": ("--security-opt", f"seccomp={SECCOMP}"),
-    "privileged": ("--privileged",),
-}
 
 
 def is_techempower_folder(implementation: Implementation) -> bool:
     """Return whether the implementation was written for TechEmpower's toolset and has no ``local`` block."""
     return implementation.local is None
-
-
-def parse_allow(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Parse arguments such as ``NAME=io_uring,privileged``. Return the privileges by name. Raises UsageError."""
-    allowed: dict[str, tuple[str, ...]] = {}
-    for argument in arguments:
-        name, _, value = argument.partition("=")
-        privileges = tuple(privilege for privilege in value.split(",") if privilege)
-        if not name or not privileges:
-            raise UsageError(f"--allow: {argument!r} does not have the form NAME=PRIVILEGE,…, for example faf=io_uring")
-        for privilege in privileges:
-            if privilege not in PRIVILEGES:
-                raise UsageError(f"--allow {name}: unknown privilege {privilege!r}; {suggest(privilege, PRIVILEGES)}")
-        allowed[name] = tuple(dict.fromkeys((*allowed.get(name, ()), *privileges)))
-    return allowed
 
 
 def build_arguments(implementation: Implementation, environment: str) -> list[str]:
@@ -78,7 +55,7 @@ def run_arguments(
     arguments += bounds.flags
     if database_host:
         arguments += ["--add-host", f"tfb-database:{database_host}"]
-    for privilege in implementation.allowed:
+    for privilege in implementation.privileges:
         arguments += PRIVILEGES[privilege]
     try:  # the toolset's Docker library also splits like a shell
         return [*arguments, image, *shlex.split(entry.docker_cmd or "")]

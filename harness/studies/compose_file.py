@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from harness.paths import DOCKER, REPOSITORY
 from harness.plan.discovery import scan_folders
 from harness.plan.implementation import Implementation
+from harness.runtime.privileges import SECCOMP
 
 FILE = DOCKER / "implementations.yaml"
 HEADER = """\
@@ -26,7 +27,7 @@ def render(implementations: Iterable[Implementation]) -> str:
 def _service(implementation: Implementation) -> str:
     """Return the service of an implementation. JSON is valid YAML, so names need no further quoting."""
     folder = implementation.folder.relative_to(REPOSITORY)
-    service = {
+    service: dict[str, object] = {
         "image": f"tfb-manual/{implementation.name}",
         "build": {
             "context": f"../{folder}",
@@ -35,6 +36,8 @@ def _service(implementation: Implementation) -> str:
     }
     if implementation.entry.docker_cmd:
         service["command"] = implementation.entry.docker_cmd
+    if implementation.entry.io_uring:  # the path is relative to the repository's compose.yaml
+        service["security_opt"] = [f"seccomp={SECCOMP.relative_to(REPOSITORY)}"]
     return f"  {implementation.name}: {json.dumps(service)}\n"
 
 

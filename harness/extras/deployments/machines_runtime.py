@@ -140,7 +140,9 @@ class MachinesRuntime(DockerRuntime):
             stack.callback(_quietly, machine, lambda: project.remove(SERVER))
             started_at = time.monotonic()
             try:
-                container_id = self._up(project, variables, log.with_suffix(".compose.log"), project.name)
+                container_id = self._up(
+                    implementation, project, variables, log.with_suffix(".compose.log"), project.name
+                )
                 run_id = self.project.run_id
                 container = RemoteContainer(implementation.name, container_id, log, machine, run_id, port=port)
                 stack.callback(_quietly, machine, container.stop)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.plan.implementation import Implementation
-from harness.runtime.techempower_container import SECCOMP, build_arguments, parse_allow, run_arguments
+from harness.runtime.privileges import SECCOMP
+from harness.runtime.techempower_container import build_arguments, run_arguments
 from harness.tests.doubles import implementations
 
 
@@ -56,10 +57,3 @@ def test_external_database_has_the_host_name_of_toolset() -> None:
 def test_allow_grants_only_named_privileges(privilege: str, argument: str) -> None:
     assert argument in arguments(implementation(allowed=(privilege,)))
     assert argument not in arguments(implementation())
-
-
-def test_allow_is_parsed_by_name() -> None:
-    assert parse_allow(["a=io_uring,io_uring", "b=privileged", "a=privileged"]) == {
-        "a": ("io_uring", "privileged"),
-        "b": ("privileged",),
-    }
