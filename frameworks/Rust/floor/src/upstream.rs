@@ -9,7 +9,7 @@ use socket2::{Domain, Socket, Type};
 const MAX_HEADERS: usize = 32;
 
 pub struct Target {
-    address: SocketAddr,
+    pub address: SocketAddr,
     pub request: Vec<u8>,
 }
 

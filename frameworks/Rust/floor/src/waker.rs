@@ -1,4 +1,4 @@
-//! A handle that wakes a thread's epoll loop from other threads.
+//! A handle that wakes a thread's event loop from other threads.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,8 +10,11 @@ use rustix::event::{EventfdFlags, eventfd};
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    pub fn new() -> io::Result<Self> {
-        Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
+    /// Opens an eventfd. epoll needs a non-blocking one, and io_uring a blocking one.
+    pub fn new(nonblocking: bool) -> io::Result<Self> {
+        let mut flags = EventfdFlags::CLOEXEC;
+        flags.set(EventfdFlags::NONBLOCK, nonblocking);
+        Ok(Self(Arc::new(eventfd(0, flags)?)))
     }
 
     pub fn wake(&self) {

@@ -4,12 +4,11 @@ mod calls;
 mod jobs;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Instant, SystemTime};
 
 use rustix::buffer::spare_capacity;
@@ -19,13 +18,11 @@ use slab::Slab;
 use crate::connection::{Connection, Interest};
 use crate::database::Database;
 use crate::http::{self, Response, Status};
-use crate::settings;
-use crate::upstream;
+use crate::shared::Shared;
 use crate::waker::Waker;
 
 use self::jobs::Job;
 
-const ROWS: usize = 10_000;
 const EVENTS: usize = 1024;
 const SCRATCH: usize = 64 * 1024;
 /// Limit, in bytes, on a client's input buffer, and on the output buffer. If the input buffer is full, no more input is
@@ -38,26 +35,6 @@ const DATABASE: u64 = 2;
 const CLIENT: u64 = 1 << 32;
 const UPSTREAM: u64 = 1 << 33;
 const INDEX: u64 = CLIENT - 1;
-
-/// State shared by all threads.
-pub struct Shared {
-    database: settings::Database,
-    upstream: Option<upstream::Target>,
-    /// The cache for `/cached-queries`: random numbers indexed by row id, or 0 for rows that are not cached.
-    cache: Vec<AtomicI32>,
-    stopping: AtomicBool,
-}
-
-impl Shared {
-    pub fn new(database: settings::Database, upstream: Option<upstream::Target>) -> Self {
-        let cache = (0..=ROWS).map(|_| AtomicI32::new(0)).collect();
-        Self { database, upstream, cache, stopping: AtomicBool::new(false) }
-    }
-
-    pub fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
-    }
-}
 
 struct Client {
     connection: Connection,
@@ -87,6 +64,8 @@ pub struct Worker {
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
     calls: Slab<Call>,
     idle_calls: Vec<usize>,
+    /// The jobs of calls that wait for a connection.
+    queued_calls: VecDeque<usize>,
     second: u64,
     date: [u8; 29],
     scratch: Vec<u8>,
@@ -94,9 +73,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(listener: TcpListener, shared: Arc<Shared>) -> io::Result<Self> {
+    pub fn new(listener: TcpListener, shared: Arc<Shared>, waker: Waker) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let waker = Waker::new()?;
         let readable = epoll::EventFlags::IN;
         epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), readable)?;
         epoll::add(&epoll, &waker, epoll::EventData::new_u64(WAKER), readable)?;
@@ -113,15 +91,12 @@ impl Worker {
             timers: BinaryHeap::new(),
             calls: Slab::new(),
             idle_calls: Vec::new(),
+            queued_calls: VecDeque::new(),
             second: 0,
             date: [0; 29],
             scratch: vec![0; SCRATCH],
             body: Vec::new(),
         })
-    }
-
-    pub fn waker(&self) -> Waker {
-        self.waker.clone()
     }
 
     /// Runs until a stop signal has arrived and all clients have disconnected.
@@ -192,7 +167,7 @@ impl Worker {
             epoll::add(&self.epoll, &stream, epoll::EventData::new_u64(DATABASE), epoll::EventFlags::IN)?;
             self.database.connection = Some(Connection::new(stream));
         }
-        if self.shared.stopping.load(Ordering::Relaxed) && self.listener.take().is_some() {
+        if self.shared.stopping() && self.listener.take().is_some() {
             let all: Vec<usize> = self.clients.iter().map(|(index, _)| index).collect();
             for index in all {
                 self.clients[index].close |= !self.clients[index].busy;

@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use rustix::event::epoll;
 
-use super::jobs::{Work, complain};
+use super::jobs::Work;
 use super::{Call, UPSTREAM, Worker, look_for};
 use crate::connection::{Connection, Interest};
 use crate::http::{Request, Status, TEXT};
+use crate::shared::complain;
 use crate::upstream;
 
 impl Worker {
@@ -32,11 +33,16 @@ impl Worker {
         }
     }
 
-    /// Sends a request on an idle or a new connection. Returns false if this fails.
+    /// Sends a request on an idle or a new connection, or queues it if too many connections are open. Returns false if
+    /// this fails.
     fn call(&mut self, job: usize) -> bool {
         let Some(target) = &self.shared.upstream else { return false };
         let index = match self.idle_calls.pop() {
             Some(index) => index,
+            None if self.calls.len() >= self.shared.upstream_connections => {
+                self.queued_calls.push_back(job);
+                return true;
+            }
             None => {
                 let Ok(stream) = target.connect() else { return false };
                 let entry = self.calls.vacant_entry();
@@ -85,15 +91,29 @@ impl Worker {
             self.idle_calls.retain(|idle| *idle != index);
             self.calls.remove(index);
         }
+        self.start_queued_calls();
         let Some(job) = job else { return }; // an idle connection was closed
-        match answer {
-            Ok(answer) => self.jobs[job].sum += answer.value,
-            Err(error) => {
-                let error: String = error;
-                complain(format_args!("the upstream: {error}"));
-                self.jobs[job].failed = true;
+        let answer: Result<_, String> = answer;
+        if let Err(error) = &answer {
+            complain(format_args!("the upstream: {error}"));
+        }
+        self.end_call(job, answer.ok().map(|answer| answer.value));
+    }
+
+    /// Starts queued calls while connections are available.
+    fn start_queued_calls(&mut self) {
+        while !self.idle_calls.is_empty() || self.calls.len() < self.shared.upstream_connections {
+            let Some(job) = self.queued_calls.pop_front() else { return };
+            if !self.call(job) {
+                self.end_call(job, None);
             }
         }
+    }
+
+    /// Adds a call's value to the job, or marks the job as failed. Finishes the job after the last call.
+    fn end_call(&mut self, job: usize, value: Option<i64>) {
+        self.jobs[job].failed |= value.is_none();
+        self.jobs[job].sum += value.unwrap_or_default();
         self.jobs[job].waiting -= 1;
         if self.jobs[job].waiting == 0 {
             self.finish(job);

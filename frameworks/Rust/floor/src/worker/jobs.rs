@@ -1,8 +1,7 @@
 //! Jobs: requests that wait for PostgreSQL, a timer or the upstream.
 
 use std::cmp::Reverse;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use super::{DATABASE, Worker, look_for};
 use crate::answers;
@@ -10,6 +9,8 @@ use crate::connection::Interest;
 use crate::http::{HTML, JSON, Request, Route, Status, TEXT};
 use crate::postgres::{self, World};
 use crate::random;
+use crate::rows::Rows;
+use crate::shared::{Shared, complain};
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Work {
@@ -36,10 +37,7 @@ pub struct Job {
     pub(super) failed: bool,
     /// Number of rows that the response must contain.
     wanted: usize,
-    worlds: Vec<World>,
-    /// Each fortune's id, and the end of its message in `text`.
-    fortunes: Vec<(i32, usize)>,
-    text: Vec<u8>,
+    rows: Rows,
     pub(super) sum: i64,
 }
 
@@ -92,9 +90,7 @@ impl Worker {
             waiting,
             failed: false,
             wanted,
-            worlds,
-            fortunes: Vec::new(),
-            text: Vec::new(),
+            rows: Rows::new(worlds),
             sum: 0,
         })
     }
@@ -116,9 +112,9 @@ impl Worker {
     fn cached_queries(&mut self, index: usize, request: Request, count: usize) {
         let (mut known, mut missing) = (Vec::with_capacity(count), Vec::new());
         for id in random::rows(count) {
-            match self.shared.cache[id as usize].load(Ordering::Relaxed) {
-                0 => missing.push(id),
-                number => known.push(World { id, number }),
+            match self.shared.cached(id) {
+                Some(number) => known.push(World { id, number }),
+                None => missing.push(id),
             }
         }
         if missing.is_empty() {
@@ -185,7 +181,7 @@ impl Worker {
         let Some(&index) = self.database.waiting.front() else { return };
         let job = &mut self.jobs[index];
         match kind {
-            b'D' => job.failed |= row(job, body, &self.shared.cache).is_none(),
+            b'D' => job.failed |= add_row(job, body, &self.shared).is_none(),
             b'E' => {
                 complain(format_args!("a statement failed: {}", postgres::words(body)));
                 job.failed = true;
@@ -214,15 +210,15 @@ impl Worker {
         if job.waiting > 0 {
             return;
         }
-        job.failed |= job.worlds.len() != job.wanted;
+        job.failed |= job.rows.worlds.len() != job.wanted;
         if job.work == Work::Updates && !job.failed {
-            for world in &mut job.worlds {
+            for world in &mut job.rows.worlds {
                 world.number = random::other_number(world.number);
             }
             job.work = Work::Written;
             job.waiting = 1;
             if let Some(connection) = &mut self.database.connection {
-                postgres::update_worlds(&job.worlds, &mut connection.output);
+                postgres::update_worlds(&job.rows.worlds, &mut connection.output);
                 self.database.waiting.push_back(index);
                 return;
             }
@@ -243,15 +239,15 @@ impl Worker {
             Work::FanOut(_) if job.failed => (Status::BadGateway, TEXT),
             _ if job.failed => (Status::Unavailable, TEXT),
             Work::Db => {
-                answers::world(job.worlds[0], &mut self.body);
+                answers::world(job.rows.worlds[0], &mut self.body);
                 (Status::Ok, JSON)
             }
             Work::Queries | Work::CachedQueries | Work::Updates | Work::Written => {
-                answers::worlds(&job.worlds, &mut self.body);
+                answers::worlds(&job.rows.worlds, &mut self.body);
                 (Status::Ok, JSON)
             }
             Work::Fortunes => {
-                job.page(&mut self.body);
+                job.rows.page(&mut self.body);
                 (Status::Ok, HTML)
             }
             Work::Delay => {
@@ -268,44 +264,14 @@ impl Worker {
     }
 }
 
-impl Job {
-    fn page(&self, body: &mut Vec<u8>) {
-        let mut fortunes: Vec<(i32, &[u8])> = Vec::with_capacity(self.fortunes.len() + 1);
-        let mut start = 0;
-        for (id, end) in &self.fortunes {
-            fortunes.push((*id, &self.text[start..*end]));
-            start = *end;
-        }
-        fortunes.push((0, b"Additional fortune added at request time."));
-        answers::page(&mut fortunes, body);
-    }
-}
-
 /// Adds a DataRow to a job. Returns None if the row does not match the job's statement.
-fn row(job: &mut Job, body: &[u8], cache: &[std::sync::atomic::AtomicI32]) -> Option<()> {
-    let (first, second) = postgres::columns(body)?;
-    let id = postgres::integer(first)?;
-    match job.work {
-        Work::Fortunes => {
-            job.text.extend_from_slice(second);
-            job.fortunes.push((id, job.text.len()));
-        }
-        work => {
-            let number = postgres::integer(second)?;
-            if work == Work::CachedQueries {
-                cache.get(id as usize)?.store(number, Ordering::Relaxed);
-            }
-            job.worlds.push(World { id, number });
-        }
+fn add_row(job: &mut Job, row: &[u8], shared: &Shared) -> Option<()> {
+    if job.work == Work::Fortunes {
+        return job.rows.add_fortune(row);
+    }
+    let world = job.rows.add_world(row)?;
+    if job.work == Work::CachedQueries {
+        shared.cache(world.id, world.number);
     }
     Some(())
-}
-
-/// Logs at most one failure per second.
-pub(super) fn complain(message: impl std::fmt::Display) {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    let now = UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
-    if LAST.swap(now, Ordering::Relaxed) != now {
-        eprintln!("{message}");
-    }
 }

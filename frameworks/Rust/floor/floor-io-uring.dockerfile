@@ -1,0 +1,23 @@
+FROM debian:trixie-slim AS build
+# rustc and cargo come from Debian's backports. Removing docker-clean keeps packages in the cache mount.
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    rm -f /etc/apt/apt.conf.d/docker-clean \
+    && sed -i 's/^Suites: trixie trixie-updates$/& trixie-backports/' /etc/apt/sources.list.d/debian.sources \
+    && apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates gcc libc6-dev \
+    && apt-get install -y --no-install-recommends --target-release trixie-backports cargo rustc
+ENV CARGO_HTTP_CAINFO=/etc/ssl/certs/ca-certificates.crt
+WORKDIR /app
+COPY Cargo.toml Cargo.lock ./
+COPY src src
+RUN --mount=type=cache,target=/root/.cargo/registry --mount=type=cache,target=/app/target \
+    cargo build --release --locked --features io-uring --target-dir target/io-uring \
+    && cp target/io-uring/release/server server
+
+FROM debian:trixie-slim
+RUN useradd --system --no-create-home app
+WORKDIR /app
+COPY --from=build /app/server server
+USER app
+EXPOSE 8080
+CMD ["./server", "io-uring"]
