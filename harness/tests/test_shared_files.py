@@ -31,6 +31,8 @@ SHARED = {
     **dict.fromkeys(("Millis.java", "QueryCount.java", "CallCount.java"), ("Java/quarkus", "Java/wildfly")),
     "FortunesPageWriter.java": BLOCKING,
     "BufferOutput.java": ["Java/vertx-virtual", *VERTX],
+    "Database.java": ["Java/vertx-virtual", *VERTX],
+    "WorldSelect.java": ["Java/vertx-virtual", "Java/vertx-web"],
     "fortunes.mustache": [
         *("Java/helidon", "Java/micronaut", "Java/spring", "Java/vertx-virtual"),
         *VERTX,

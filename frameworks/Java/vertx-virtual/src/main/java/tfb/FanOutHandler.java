@@ -3,44 +3,54 @@ package tfb;
 import io.vertx.core.Future;
 import io.vertx.core.Handler;
 import io.vertx.core.Vertx;
-import io.vertx.core.http.HttpResponseExpectation;
 import io.vertx.core.http.PoolOptions;
 import io.vertx.ext.web.RoutingContext;
-import io.vertx.ext.web.client.HttpResponse;
+import io.vertx.ext.web.client.HttpRequest;
 import io.vertx.ext.web.client.WebClient;
 import io.vertx.ext.web.client.WebClientOptions;
+import io.vertx.ext.web.codec.BodyCodec;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.Stream;
 
 /** Handles /fan-out. The calls run concurrently, and the request's virtual thread waits for all of them. */
 final class FanOutHandler implements Handler<RoutingContext> {
 
-    private static final int CONNECTIONS = 2000;
+    /** All implementations use at most 256 upstream connections per process. The event loops, one per CPU, share them. */
+    private static final int CONNECTIONS = Math.max(1, 256 / Runtime.getRuntime().availableProcessors());
 
-    private final WebClient client;
-    private final String url;
+    private static final long CALL_MILLIS = 5000;
 
-    FanOutHandler(Vertx vertx, String url) {
-        this.client = WebClient.create(vertx, new WebClientOptions(), new PoolOptions().setHttp1MaxSize(CONNECTIONS));
-        this.url = url;
+    private final HttpRequest<String> upstream;
+
+    /** @param upstreamUrl the URL that /fan-out calls, or an empty string if none is configured */
+    FanOutHandler(Vertx vertx, String upstreamUrl) {
+        this.upstream = upstreamUrl.isEmpty() ? null : WebClient.create(vertx,
+                        new WebClientOptions().setUserAgentEnabled(false), new PoolOptions().setHttp1MaxSize(CONNECTIONS))
+                .getAbs(upstreamUrl)
+                .timeout(CALL_MILLIS)
+                .as(BodyCodec.string());
     }
 
     @Override
     public void handle(RoutingContext ctx) {
-        if (url.isEmpty()) {
-            ctx.response().setStatusCode(503).end();
+        if (upstream == null) {
+            ctx.fail(503);
             return;
         }
-        int calls = IntegerParameter.of(ctx, "calls", 1, 100, 1);
-        List<Future<Long>> values = Stream.generate(this::value).limit(calls).toList();
-        long sum = Future.all(values).await().<Long>list().stream().mapToLong(Long::longValue).sum();
-        ctx.json(new FanOut(calls, sum));
+        List<Future<Long>> calls = new ArrayList<>();
+        for (int i = IntegerParameter.CALLS.of(ctx); i > 0; i--) {
+            calls.add(call());
+        }
+        Future.all(calls).await();
+        ctx.json(new FanOut(calls.size(), calls.stream().mapToLong(Future::result).sum()));
     }
 
-    private Future<Long> value() {
-        return client.getAbs(url).send()
-                .expecting(HttpResponseExpectation.SC_OK)
-                .map(HttpResponse::bodyAsString)
-                .map(Long::valueOf);
+    private Future<Long> call() {
+        return upstream.send().map(response -> {
+            if (response.statusCode() != 200) {
+                throw new IllegalStateException("the upstream responded with " + response.statusCode());
+            }
+            return Long.valueOf(response.body().strip());
+        });
     }
 }

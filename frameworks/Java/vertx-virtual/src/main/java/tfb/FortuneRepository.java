@@ -2,23 +2,22 @@ package tfb;
 
 import io.vertx.sqlclient.Row;
 import io.vertx.sqlclient.RowSet;
+import io.vertx.sqlclient.Tuple;
 import java.util.ArrayList;
 import java.util.List;
 
 /** Repository for the {@code fortune} table. */
 final class FortuneRepository {
 
-    private static final String SELECT = "SELECT id, message FROM fortune";
-
-    private final Database database;
+    private final Database.Statement select;
 
     FortuneRepository(Database database) {
-        this.database = database;
+        select = database.statement("SELECT id, message FROM fortune");
     }
 
     /** Returns all rows in a modifiable list. */
     List<Fortune> all() {
-        return fortunes(database.query(SELECT).execute().await());
+        return fortunes(select.execute(Tuple.tuple()).await());
     }
 
     private static List<Fortune> fortunes(RowSet<Row> rows) {

@@ -27,7 +27,7 @@ final class HelloHandlers {
 
     /** Responds after the requested delay. Unlike Thread.sleep, {@code await} does not block the whole verticle. */
     void delay(RoutingContext ctx) {
-        int millis = IntegerParameter.of(ctx, "ms", 0, 1000, 0);
+        int millis = IntegerParameter.MILLIS.of(ctx);
         if (millis > 0) {
             vertx.timer(millis).await();
         }

@@ -1,32 +1,38 @@
 package tfb;
 
 import io.vertx.ext.web.RoutingContext;
+import java.math.BigInteger;
 import java.util.regex.Pattern;
 
-/** Parses integer query parameters. If a parameter is repeated, the first value counts. */
-final class IntegerParameter {
+/** An integer query parameter. Integers are clamped to a range, and anything else becomes the default. */
+record IntegerParameter(String name, int defaultValue, int min, int max) {
 
+    static final IntegerParameter QUERIES = new IntegerParameter("queries", 1, 1, 500);
+    static final IntegerParameter COUNT = new IntegerParameter("count", 1, 1, 500);
+    static final IntegerParameter CALLS = new IntegerParameter("calls", 1, 1, 100);
+    static final IntegerParameter MILLIS = new IntegerParameter("ms", 0, 0, 1000);
+
+    static final IntegerParameter ITEMS = new IntegerParameter("count", 0, 0, 50);
+    static final IntegerParameter MULTIPLIER = new IntegerParameter("m", 1, 1, 1_000_000);
+
+    private static final int LONGEST_INT = 9;  // an int can hold any number with this many digits
     private static final Pattern INTEGER = Pattern.compile("-?[0-9]+");
 
-    private IntegerParameter() {}
-
-    /** Returns the parameter as an integer clamped to {@code min..max}, or {@code defaultValue} if it is not an integer. */
-    static int of(RoutingContext ctx, String name, int min, int max, int defaultValue) {
+    int of(RoutingContext ctx) {
         try {
-            return clamp(ctx.request().getParam(name), min, max, defaultValue);
+            return parse(ctx.request().getParam(name));
         } catch (IllegalArgumentException malformedQueryString) {
             return defaultValue;
         }
     }
 
-    private static int clamp(String text, int min, int max, int defaultValue) {
+    int parse(String text) {
         if (text == null || !INTEGER.matcher(text).matches()) {
             return defaultValue;
         }
-        try {
-            return Math.clamp(Long.parseLong(text), min, max);
-        } catch (NumberFormatException beyondLong) {
-            return text.charAt(0) == '-' ? min : max;
+        if (text.length() > LONGEST_INT) {
+            return new BigInteger(text).signum() < 0 ? min : max;
         }
+        return Math.clamp(Integer.parseInt(text), min, max);
     }
 }

@@ -45,7 +45,7 @@ final class ServerVerticle extends VerticleBase {
         eachSecond();
         vertx.setPeriodic(1000, tick -> eachSecond());
         database = new Database(vertx, settings);
-        return database.open().compose(tried -> listen().onFailure(failure -> database.close()));
+        return database.connect().compose(tried -> listen()).onFailure(failure -> database.close());
     }
 
     @Override
@@ -71,7 +71,7 @@ final class ServerVerticle extends VerticleBase {
 
     private Router router() {
         HelloHandlers hello = new HelloHandlers(vertx);
-        WorldHandlers worlds = new WorldHandlers(new WorldRepository(database));
+        WorldHandlers worlds = new WorldHandlers(new WorldRepository(database), new WorldCache(database));
         FortuneHandler fortunes = new FortuneHandler(new FortuneRepository(database));
         FanOutHandler fanOut = new FanOutHandler(vertx, settings.upstreamUrl());
         Router router = Router.router(vertx);
@@ -80,6 +80,7 @@ final class ServerVerticle extends VerticleBase {
         get(router, "/db").handler(worlds::db);
         get(router, "/queries").handler(worlds::queries);
         get(router, "/updates").handler(worlds::updates);
+        get(router, "/cached-queries").handler(worlds::cachedQueries);
         get(router, "/fortunes").handler(fortunes);
         get(router, "/delay").handler(hello::delay);
         get(router, "/fan-out").handler(fanOut);

@@ -2,13 +2,15 @@ package tfb;
 
 import io.vertx.ext.web.RoutingContext;
 
-/** Handlers for /db, /queries and /updates. */
+/** Handlers for /db, /queries, /updates and /cached-queries. */
 final class WorldHandlers {
 
     private final WorldRepository worlds;
+    private final WorldCache cache;
 
-    WorldHandlers(WorldRepository worlds) {
+    WorldHandlers(WorldRepository worlds, WorldCache cache) {
         this.worlds = worlds;
+        this.cache = cache;
     }
 
     void db(RoutingContext ctx) {
@@ -16,15 +18,14 @@ final class WorldHandlers {
     }
 
     void queries(RoutingContext ctx) {
-        ctx.json(worlds.random(count(ctx)));
+        ctx.json(worlds.random(IntegerParameter.QUERIES.of(ctx)));
     }
 
     void updates(RoutingContext ctx) {
-        ctx.json(worlds.updateRandom(count(ctx)));
+        ctx.json(worlds.updateRandom(IntegerParameter.QUERIES.of(ctx)));
     }
 
-    /** Returns the {@code queries} parameter, clamped to 1..500, or 1 if it is missing or not an integer. */
-    private static int count(RoutingContext ctx) {
-        return IntegerParameter.of(ctx, "queries", 1, 500, 1);
+    void cachedQueries(RoutingContext ctx) {
+        ctx.json(cache.random(IntegerParameter.COUNT.of(ctx)));
     }
 }
