@@ -14,7 +14,9 @@ import java.util.List;
 /** Handlers for /delay, which waits for a timer, and /fan-out, which waits for an upstream service. */
 final class WaitingHandlers {
 
-    private static final int CONNECTIONS = 512;
+    /** All implementations use at most 256 upstream connections per process. The event loops, one per CPU, share them. */
+    private static final int CONNECTIONS = Math.max(1, 256 / Runtime.getRuntime().availableProcessors());
+
     private static final long CALL_MILLIS = 5000;
 
     private final Vertx vertx;
