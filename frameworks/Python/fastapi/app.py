@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Annotated
 
 import draws
-import httpx
 from database import Database, UnavailableError
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from fastapi.templating import Jinja2Templates
 from pydantic import BaseModel, BeforeValidator
+from upstream import Upstream, UpstreamError
 
 UPSTREAM_URL = os.environ.get("UPSTREAM_URL")
 
@@ -26,9 +26,7 @@ CallCount = Annotated[int, BeforeValidator(partial(draws.clamped, low=1, high=10
 Milliseconds = Annotated[int, BeforeValidator(partial(draws.clamped, low=0, high=1000, otherwise=0))]
 
 database = Database()
-upstream = httpx.AsyncClient(
-    timeout=10.0, trust_env=False, limits=httpx.Limits(max_connections=None, max_keepalive_connections=None)
-)
+upstream = Upstream(UPSTREAM_URL) if UPSTREAM_URL else None
 templates = Jinja2Templates(directory=Path(__file__).parent / "templates")
 
 
@@ -57,7 +55,8 @@ async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
     """Open the application's connections at startup, and close them at shutdown."""
     await database.open()
     yield
-    await upstream.aclose()
+    if upstream:
+        await upstream.close()
     await database.close()
 
 
@@ -132,12 +131,10 @@ async def delay(ms: Milliseconds = 0) -> PlainTextResponse:
 @app.get("/fan-out")
 async def fan_out(calls: CallCount = 1) -> FanOut:
     """Call the upstream concurrently and return the sum of the results."""
-    if not UPSTREAM_URL:
+    if upstream is None:
         raise HTTPException(503)
     try:
-        answers = await asyncio.gather(*(upstream.get(UPSTREAM_URL) for _ in range(calls)))
-        numbers = [int(answer.raise_for_status().text) for answer in answers]
-    except (httpx.HTTPError, ValueError) as error:
+        return FanOut(calls=calls, sum=await upstream.sum(calls))
+    except UpstreamError as error:
         print(f"the upstream: {error}", file=sys.stderr, flush=True)
         raise HTTPException(502) from error
-    return FanOut(calls=calls, sum=sum(numbers))

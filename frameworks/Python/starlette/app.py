@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import draws
-import httpx
 import orjson
 from database import Database, UnavailableError
 from jinja2 import Environment, FileSystemLoader
@@ -23,6 +22,7 @@ from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
+from upstream import Upstream, UpstreamError
 
 UPSTREAM_URL = os.environ.get("UPSTREAM_URL")
 DATASET = os.environ.get("DATASET")
@@ -30,9 +30,7 @@ STATIC_DIR = os.environ.get("STATIC_DIR")
 
 data_set = orjson.loads(Path(DATASET).read_bytes()) if DATASET else None
 database = Database()
-upstream = httpx.AsyncClient(
-    timeout=10.0, trust_env=False, limits=httpx.Limits(max_connections=None, max_keepalive_connections=None)
-)
+upstream = Upstream(UPSTREAM_URL) if UPSTREAM_URL else None
 fortunes_page = Environment(loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True).get_template(
     "fortunes.html"
 )
@@ -128,16 +126,15 @@ class Echo(WebSocketEndpoint):
 
 async def fan_out(request: Request) -> Response:
     """Call the upstream concurrently and return the sum of the results."""
-    if not UPSTREAM_URL:
+    if upstream is None:
         return Response(status_code=503)
     calls = draws.clamped(first(request, "calls"), 1, 100, 1)
     try:
-        answers = await asyncio.gather(*(upstream.get(UPSTREAM_URL) for _ in range(calls)))
-        numbers = [int(answer.raise_for_status().text) for answer in answers]
-    except (httpx.HTTPError, ValueError) as error:
+        total = await upstream.sum(calls)
+    except UpstreamError as error:
         print(f"the upstream: {error}", file=sys.stderr, flush=True)
         return Response(status_code=502)
-    return JSON({"calls": calls, "sum": sum(numbers)})
+    return JSON({"calls": calls, "sum": total})
 
 
 def first(request: Request, name: str) -> str | None:
@@ -176,7 +173,8 @@ async def lifespan(_app: Starlette) -> AsyncIterator[None]:
     """Open the application's connections at startup, and close them at shutdown."""
     await database.open()
     yield
-    await upstream.aclose()
+    if upstream:
+        await upstream.close()
     await database.close()
 
 

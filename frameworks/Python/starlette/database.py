@@ -16,7 +16,7 @@ UPDATE_WORLDS = (
     "UPDATE world SET randomnumber = new.randomnumber "
     "FROM unnest($1::int[], $2::int[]) AS new (id, randomnumber) WHERE world.id = new.id"
 )
-CONNECTIONS = 8  # per worker
+CONNECTIONS = 8  # per worker, and start.sh starts a worker per CPU
 PATIENCE = 3.0  # time limit in seconds for connecting, and for obtaining a connection from the pool
 RETRY = 1.0  # seconds between attempts to connect
 

@@ -1,10 +1,12 @@
 #!/bin/sh
 # Starts a Granian worker for each usable CPU. nproc counts the CPUs in the affinity mask, not all CPUs.
 cd "$(dirname "$0")" || exit 1
+WEB_CONCURRENCY=$(nproc) # the number of workers, which upstream.py reads, too
+export WEB_CONCURRENCY
 
 serve() {
-    exec "${VENV:-.venv}/bin/granian" --interface asgi --host "${HOST:-0.0.0.0}" --workers "$(nproc)" --loop uvloop \
-        --backlog 4096 --workers-kill-timeout 3 "$@" app:app
+    exec "${VENV:-.venv}/bin/granian" --interface asgi --host "${HOST:-0.0.0.0}" --workers "$WEB_CONCURRENCY" \
+        --loop uvloop --backlog 4096 --workers-kill-timeout 3 "$@" app:app
 }
 
 [ -n "$HTTPS_PORT$H2C_PORT" ] || serve --port "${PORT:-8080}" --http 1
