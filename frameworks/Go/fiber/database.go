@@ -20,7 +20,7 @@ const (
 
 	worldStatement = "world" // prepared explicitly, because pipelines bypass pgx's statement cache
 
-	connectionsPerCPU = 4
+	connectionsPerCPU = 8               // as in most implementations with a pool
 	patience          = 5 * time.Second // limit on a request's database work, including the wait for a connection
 )
 

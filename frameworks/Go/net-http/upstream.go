@@ -14,6 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// maxUpstreamConnections limits the connections to the upstream. All implementations have the same limit.
+const maxUpstreamConnections = 256
+
 var errNoUpstream = errors.New("UPSTREAM_URL is not set")
 
 // upstream is the service that /fan-out calls.
@@ -24,8 +27,9 @@ type upstream struct {
 
 func newUpstream(url string) *upstream {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxConnsPerHost = maxUpstreamConnections
 	// By default, only two idle connections per host remain open, so most concurrent calls would have to reconnect.
-	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 1<<14
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, maxUpstreamConnections
 	return &upstream{url: url, client: &http.Client{Transport: transport, Timeout: 10 * time.Second}}
 }
 
