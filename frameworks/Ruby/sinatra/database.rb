@@ -5,7 +5,7 @@ require 'sequel'
 # PostgreSQL access through Sequel's datasets, with a pool that connects on demand. Statements are not prepared: pg
 # 1.5.6 once sent a prepared statement that PostgreSQL rejected as an invalid byte sequence.
 module Database
-  CONNECTIONS = 8 # per process: one for each thread in puma.rb
+  CONNECTIONS = 8 # per process: one for each thread in puma.rb, which starts a process per CPU
   DB = Sequel.connect(
     adapter: 'postgres',
     host: ENV.fetch('DBHOST', 'tfb-database'),
