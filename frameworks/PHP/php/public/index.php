@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 // The front controller: nginx passes all requests to this script.
 
+require __DIR__ . '/../src/cache.php';
 require __DIR__ . '/../src/database.php';
 require __DIR__ . '/../src/draws.php';
 
@@ -51,10 +52,13 @@ try {
             send_json((new Database())->worlds([random_row()])[0]);
             break;
         case '/queries':
-            send_json((new Database())->worlds(random_rows(query_count())));
+            send_json((new Database())->worlds(random_rows(row_count('queries'))));
+            break;
+        case '/cached-queries':
+            send_json(cached_worlds(random_rows(row_count('count'))));
             break;
         case '/updates':
-            send_json(updated_worlds(new Database(), query_count()));
+            send_json(updated_worlds(new Database(), row_count('queries')));
             break;
         case '/fortunes':
             send_fortunes((new Database())->fortunes());

@@ -35,10 +35,10 @@ function number_other_than(int $old): int
     return $number < $old ? $number : $number + 1;
 }
 
-/** Returns the parameter "queries", clamped to 1..500, or 1 if it is not an integer. */
-function query_count(): int
+/** Returns a query parameter, clamped to 1..500, or 1 if it is not an integer. */
+function row_count(string $parameter): int
 {
-    $text = $_GET['queries'] ?? null;
+    $text = $_GET[$parameter] ?? null;
     if (!is_string($text) || !preg_match('/^-?[0-9]+\z/', $text)) {
         return 1;
     }
