@@ -1,8 +1,12 @@
 package tfb;
 
 import com.zaxxer.hikari.HikariDataSource;
+import java.util.List;
 
-/** Opens the pool, starts the server, and stops both on SIGTERM. */
+/**
+ * Opens the pool, starts the server, and stops both on SIGTERM. With the argument {@code --io-thread}, resources that
+ * never block run on I/O threads instead of worker threads.
+ */
 public final class Main {
 
     /**
@@ -11,6 +15,8 @@ public final class Main {
      */
     private static final int WORKERS_PER_CPU = 8;
 
+    private static final String IO_THREAD = "--io-thread";
+
     private static final System.Logger LOG = System.getLogger(Main.class.getName());
 
     public static void main(String[] args) {
@@ -18,7 +24,7 @@ public final class Main {
             Settings settings = Settings.fromEnvironment();
             int workers = WORKERS_PER_CPU * Runtime.getRuntime().availableProcessors();
             HikariDataSource database = Database.open(settings, workers);
-            Server server = Server.start(settings, database, workers);
+            Server server = Server.start(settings, database, workers, List.of(args).contains(IO_THREAD));
             Runtime.getRuntime().addShutdownHook(new Thread(() -> {
                 server.stop();
                 database.close();

@@ -27,7 +27,10 @@ import org.jboss.resteasy.plugins.server.undertow.UndertowJaxrsServer;
 import org.jboss.resteasy.spi.ResteasyDeployment;
 import org.xnio.Options;
 
-/** Runs RESTEasy's servlet in Undertow. I/O threads parse requests, and worker threads handle them. */
+/**
+ * Runs RESTEasy's servlet in Undertow. I/O threads parse requests, and worker threads handle them. Optionally, I/O
+ * threads also handle the requests that never block.
+ */
 final class Server {
 
     private static final int MAX_HEADER_BYTES = 16 * 1024;
@@ -42,9 +45,13 @@ final class Server {
 
     private Server() {}
 
-    static Server start(Settings settings, DataSource database, int workers) {
+    static Server start(Settings settings, DataSource database, int workers, boolean ioThread) {
         Server server = new Server();
-        server.undertow.deploy(server.deployment(settings, database));
+        DeploymentInfo deployment = server.deployment(settings, database);
+        if (ioThread) {
+            deployment.addServlet(withoutWorker(deployment.getServlets().get("ResteasyServlet")));
+        }
+        server.undertow.deploy(deployment);
         server.undertow.start(listeners(settings)
                 .setIoThreads(Runtime.getRuntime().availableProcessors())
                 .setWorkerThreads(workers)
@@ -97,9 +104,7 @@ final class Server {
             resteasy.getProviders().addAll(
                     List.of(new ServerContentEncodingAnnotationFeature(), new GZIPEncodingInterceptor()));
         }
-        DeploymentInfo deployment = undertow.undertowDeployment(resteasy, "/");
-        return deployment
-                .addServlet(withoutWorker(deployment.getServlets().get("ResteasyServlet")))
+        return undertow.undertowDeployment(resteasy, "/")
                 .setSecurityDisabled(true)
                 .setClassLoader(Server.class.getClassLoader())
                 .setDeploymentName("tfb")

@@ -12,15 +12,20 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Semaphore;
 import java.util.stream.Stream;
 
 /** A client for the upstream of /fan-out, with persistent connections. */
 public final class Upstream {
 
     private static final Duration PATIENCE = Duration.ofSeconds(5);
+    /** Connections to the upstream. The limit is the same in all implementations: 256 in total per process. */
+    private static final int MAX_CONNECTIONS = 256;
 
     private final HttpClient client;
     private final HttpRequest request;
+    /** Limits the number of connections, for which the JDK's client has no limit: HTTP/1.1 uses one for each call. */
+    private final Semaphore connections = new Semaphore(MAX_CONNECTIONS);
 
     public Upstream(String url, ExecutorService threads) {
         client = HttpClient.newBuilder()
@@ -38,12 +43,19 @@ public final class Upstream {
      */
     long sum(int calls) {
         List<CompletableFuture<HttpResponse<String>>> answers =
-                Stream.generate(() -> client.sendAsync(request, BodyHandlers.ofString())).limit(calls).toList();
+                Stream.generate(this::call).limit(calls).toList();
         try {
             return answers.stream().mapToLong(answer -> number(answer.join())).sum();
         } catch (CompletionException | NumberFormatException failure) {
             throw new WebApplicationException(failure, Status.BAD_GATEWAY);
         }
+    }
+
+    /** Starts a call, after waiting for a connection if all are in use. */
+    private CompletableFuture<HttpResponse<String>> call() {
+        connections.acquireUninterruptibly();
+        return client.sendAsync(request, BodyHandlers.ofString())
+                .whenComplete((response, failure) -> connections.release());
     }
 
     private static long number(HttpResponse<String> answer) {
