@@ -1,13 +1,21 @@
 package tfb;
 
+import java.util.Map;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 
-/** Starts Spring Boot. */
+/** Starts Spring Boot with a connection pool whose size depends on the number of CPUs. */
 @SpringBootApplication
 public class Application {
 
+    /** Database connections per CPU, as in the other JDBC implementations. resteasy/README.md has a measurement. */
+    private static final int CONNECTIONS_PER_CPU = 8;
+
     public static void main(String[] args) {
-        SpringApplication.run(Application.class, args);
+        SpringApplication application = new SpringApplication(Application.class);
+        // application.properties refers to this property.
+        application.setDefaultProperties(Map.of(
+                "database.connections", CONNECTIONS_PER_CPU * Runtime.getRuntime().availableProcessors()));
+        application.run(args);
     }
 }

@@ -4,7 +4,7 @@ package tfb;
 record ItemId(int value) {
 
     public static ItemId valueOf(String text) {
-        if (!text.matches(OrderId.DIGITS)) {
+        if (!OrderId.DIGITS.matcher(text).matches()) {
             throw new NumberFormatException("No id: " + text);
         }
         return new ItemId(Integer.parseInt(text));

@@ -1,12 +1,14 @@
 package tfb;
 
+import java.util.regex.Pattern;
+
 /** An order id in a path, which consists of digits only. Spring's conversion would also accept 0x1, #1 and +1. */
 record OrderId(long value) {
 
-    static final String DIGITS = "[1-9][0-9]*";
+    static final Pattern DIGITS = Pattern.compile("[1-9][0-9]*");
 
     public static OrderId valueOf(String text) {
-        if (!text.matches(DIGITS)) {
+        if (!DIGITS.matcher(text).matches()) {
             throw new NumberFormatException("No id: " + text);
         }
         return new OrderId(Long.parseLong(text));
