@@ -41,6 +41,7 @@ data class FanOut(val calls: Int, val sum: Long)
 
 /** Installs the plugins and the routes. */
 fun Application.benchmark(database: Database, upstream: Upstream?) {
+    val cache = WorldCache(database)
     install(DefaultHeaders) // Server and Date
     install(AutoHeadResponse)
     install(ContentNegotiation) { json() }
@@ -67,9 +68,11 @@ fun Application.benchmark(database: Database, upstream: Upstream?) {
 
         get("/db") { call.respond(database.worlds(randomIds(1)).single()) }
 
-        get("/queries") { call.respond(database.worlds(randomIds(call.rows()))) }
+        get("/queries") { call.respond(database.worlds(randomIds(call.rows("queries")))) }
 
-        get("/updates") { call.respond(database.updateWorlds(distinctIds(call.rows()))) }
+        get("/cached-queries") { call.respond(cache.worlds(randomIds(call.rows("count")))) }
+
+        get("/updates") { call.respond(database.updateWorlds(distinctIds(call.rows("queries")))) }
 
         get("/fortunes") {
             val fortunes = database.fortunes() + Fortune(0, "Additional fortune added at request time.")
@@ -111,8 +114,8 @@ private suspend fun RoutingCall.respondFortunes(fortunes: List<Fortune>) = respo
     }
 }
 
-/** Returns the requested number of rows, clamped to 1..500. */
-private fun RoutingCall.rows() = clamped("queries", 1..500, otherwise = 1)
+/** Returns the number of rows that the parameter [name] requests, clamped to 1..500. */
+private fun RoutingCall.rows(name: String) = clamped(name, 1..500, otherwise = 1)
 
 /** Returns a parameter as an integer clamped to [range], or [otherwise] if it is missing or not an integer. */
 private fun RoutingCall.clamped(name: String, range: IntRange, otherwise: Int): Int {

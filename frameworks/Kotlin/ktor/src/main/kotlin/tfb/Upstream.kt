@@ -8,7 +8,8 @@ import kotlinx.coroutines.async
 import kotlinx.coroutines.awaitAll
 import kotlinx.coroutines.coroutineScope
 
-private const val MAX_CONNECTIONS = 16_384
+/** Connections to the upstream. The limit is the same in all implementations: 256 in total per process. */
+private const val MAX_CONNECTIONS = 256
 
 /** The service that /fan-out calls. */
 class Upstream(private val url: String) {
