@@ -2,13 +2,18 @@
 
 import contextlib
 import re
+from collections import ChainMap
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness.errors import ConfigError, StoreError, UsageError
+from pydantic import ValidationError
+
+from harness.errors import ConfigError, EnvironmentLacksError, StoreError, UsageError
 from harness.experiment.run_setup import choose_baseline
+from harness.host import git
 from harness.paths import CONFIG_FILE, REPOSITORY
+from harness.plan.benchmark_config import BenchmarkConfig
 from harness.plan.discovery import RESERVED_NAMES, ScanResult, scan_folders, select_implementations
 from harness.plan.implementation import Implementation
 from harness.plan.parts import restrict_to_part
@@ -93,9 +98,21 @@ def _select_implementations(settings: Settings, scanned: ScanResult) -> tuple[Im
 
 
 def declared_privileges(implementation: Implementation) -> tuple[str, ...]:
-    """Return the privileges that need no consent: io_uring, if this repository's implementation declares it."""
-    is_own = implementation.folder.resolve().is_relative_to((REPOSITORY / "frameworks").resolve())
-    return ("io_uring",) if implementation.entry.io_uring and is_own else ()
+    """Return the privileges that need no consent: io_uring, if this clone's latest commit declares it.
+
+    A change that is not committed, for example a pull request's, cannot grant a privilege.
+    """
+    frameworks = (REPOSITORY / "frameworks").resolve()
+    if not implementation.entry.io_uring or not implementation.folder.resolve().is_relative_to(frameworks):
+        return ()
+    name = (implementation.folder.resolve() / CONFIG_FILE).relative_to(REPOSITORY.resolve())
+    try:
+        text = git.Repository.containing(REPOSITORY).read("show", f"HEAD:{name.as_posix()}").text
+        tests = BenchmarkConfig.model_validate_json(text).tests
+    except (EnvironmentLacksError, UsageError, ValidationError):
+        return ()
+    committed = ChainMap(*tests).get(implementation.variant)
+    return ("io_uring",) if committed and committed.io_uring else ()
 
 
 def _make_candidates(usable: Sequence[Implementation], settings: Settings) -> tuple[Candidate, ...]:

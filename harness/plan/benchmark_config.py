@@ -138,8 +138,8 @@ class TestEntry(ConfigSection):
     docker_cmd: CommandWord | None = None  # command that replaces the image's CMD
     # Seconds to wait after the server's first successful response. Default: 0.
     wait_before_sending_requests: Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=600)] | None = None
-    # Whether the server uses io_uring if permitted. Containers of this repository's implementations then may use it.
-    # The containers of other folders may use it only with `--allow NAME=io_uring`.
+    # Whether the server uses io_uring if permitted. If this clone's latest commit declares it, the container may use
+    # it. All other containers may use it only with `--allow NAME=io_uring`.
     io_uring: bool = False
     local: LocalRun | None = None  # commands for the local runtime; if missing, the implementation requires Docker
 

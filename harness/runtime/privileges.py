@@ -1,8 +1,8 @@
 """Owns the privileges that servers may receive: ``--allow NAME=io_uring`` and ``--allow NAME=privileged``.
 
 On the local runtime, servers can use io_uring unless the kernel forbids it. Docker's default seccomp profile blocks
-io_uring, so containers need permission. Implementations of this repository receive it if they declare
-``"io_uring": true``, because their code is reviewed. Folders outside the repository need the user's consent.
+io_uring, so containers need permission. Implementations receive it if the clone's latest commit declares
+``"io_uring": true``, because committed code is reviewed. All others need the user's consent.
 """
 
 import logging
@@ -70,7 +70,7 @@ def warn_without_consent(implementations: Sequence[Implementation]) -> None:
     for each in implementations:
         if each.entry.io_uring and IO_URING not in each.privileges:
             logger.warning(
-                "%s declares io_uring, but its folder is outside this repository, so its container may not use it. To "
+                "%s declares io_uring, but this clone's latest commit does not, so its container may not use it. To "
                 "permit it, add --allow %s=io_uring",
                 *(each.name, each.name),
             )

@@ -41,7 +41,7 @@ SHARED = {
     "java.args": ["Java/helidon", "Java/micronaut", "Kotlin/ktor"],
     "fortunes.eta": ["JavaScript/es4x", *NODE],
     **dict.fromkeys(("server.js", "items.js", "database.js", "upstream.js"), NODE),
-    **dict.fromkeys(("start.sh", "workers.js"), [*NODE, "JavaScript/express-orders"]),
+    **{key: [*NODE, "JavaScript/express-orders"] for key in ("start.sh", "workers.js")},
     ".npmrc": ["JavaScript/es4x", *NODE, "JavaScript/express-orders", "TypeScript/hono"],
     "rustfmt.toml": [*RUST, "Rust/floor"],
     **dict.fromkeys(("database.rs", "random.rs", "upstream.rs", "templates/fortunes.html"), RUST),

@@ -1,6 +1,9 @@
 """Attack: a server in a container uses io_uring, which Docker's default seccomp profile blocks, without consent."""
 
+import json
 import secrets
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 from harness.errors import StartError
 from harness.experiment import selection
 from harness.experiment.selection import declared_privileges
+from harness.paths import CONFIG_FILE
 from harness.plan.implementation import Implementation
 from harness.runtime import DatabaseAddress, choice
 from harness.tests.doubles.implementations import implementation
@@ -20,17 +24,43 @@ def at(folder: Path) -> Implementation:
     return implementation(folder, io_uring=True)
 
 
-def test_only_this_clone_may_declare_io_uring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a clone whose latest commit declares io_uring for the implementation x, but not for y."""
     monkeypatch.setattr(selection, "REPOSITORY", tmp_path / "clone")
-    own, other = (tmp_path / name / "frameworks" / "C" / "x" for name in ("clone", "other"))
-    assert declared_privileges(at(own)) == ("io_uring",)
-    assert declared_privileges(implementation(own)) == ()
+    for name, declared in (("x", True), ("y", False)):
+        folder = tmp_path / "clone" / "frameworks" / "C" / name
+        folder.mkdir(parents=True)
+        document = {
+            "framework": name,
+            "tests": [{"default": {"language": "C", "json_url": "/json", "io_uring": declared}}],
+        }
+        (folder / CONFIG_FILE).write_text(json.dumps(document), encoding="utf-8")
+    for words in ("init --quiet", "add --all", "-c user.name=x -c user.email=x@example.org commit --quiet -m x"):
+        subprocess.run(["git", *words.split()], cwd=tmp_path / "clone", check=True)
+    return tmp_path / "clone" / "frameworks" / "C"
+
+
+def test_only_the_latest_commit_may_declare_io_uring(clone: Path) -> None:
+    assert declared_privileges(at(clone / "x")) == ("io_uring",)
+    assert declared_privileges(implementation(clone / "x")) == ()
+    assert declared_privileges(at(clone / "y")) == ()  # for example, changed by a pull request
+    assert declared_privileges(at(clone / "new")) == ()
+
+
+def test_other_folders_may_not_declare_io_uring(clone: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "frameworks" / "C" / "x"
+    shutil.copytree(clone / "x", other)
     assert declared_privileges(at(other)) == ()
-    assert declared_privileges(at(own / ".." / ".." / ".." / ".." / "other")) == ()
-    other.mkdir(parents=True)
-    own.parent.mkdir(parents=True)
-    own.symlink_to(other)
-    assert declared_privileges(at(own)) == ()
+    assert declared_privileges(at(clone / ".." / ".." / ".." / "other" / "frameworks" / "C" / "x")) == ()
+    shutil.rmtree(clone / "x")
+    (clone / "x").symlink_to(other)
+    assert declared_privileges(at(clone / "x")) == ()
+
+
+def test_without_git_no_folder_may_declare_io_uring(clone: Path) -> None:
+    shutil.rmtree(clone.parent.parent / ".git")
+    assert declared_privileges(at(clone / "x")) == ()
 
 
 CALL_IO_URING_SETUP = "syscall(425, 1, 0); exit($! + 0)"  # the exit status is errno: 1 EPERM, 14 EFAULT
