@@ -7,6 +7,7 @@ import org.springframework.util.MultiValueMap;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
 /** Handlers for the endpoints that use the database. */
@@ -14,10 +15,12 @@ import reactor.core.publisher.Mono;
 class DatabaseController {
 
     private final WorldRepository worlds;
+    private final CachedWorldRepository cachedWorlds;
     private final DatabaseClient database;
 
-    DatabaseController(WorldRepository worlds, DatabaseClient database) {
+    DatabaseController(WorldRepository worlds, CachedWorldRepository cachedWorlds, DatabaseClient database) {
         this.worlds = worlds;
+        this.cachedWorlds = cachedWorlds;
         this.database = database;
     }
 
@@ -34,6 +37,12 @@ class DatabaseController {
     @GetMapping(path = "/updates", produces = MediaType.APPLICATION_JSON_VALUE)
     Mono<List<World>> updates(@RequestParam MultiValueMap<String, String> parameters) {
         return worlds.updateRandom(Parameters.queries(parameters));
+    }
+
+    @GetMapping(path = "/cached-queries", produces = MediaType.APPLICATION_JSON_VALUE)
+    Mono<List<World>> cachedQueries(@RequestParam MultiValueMap<String, String> parameters) {
+        int[] ids = Draw.ids(Parameters.count(parameters));
+        return Flux.range(0, ids.length).flatMapSequential(i -> cachedWorlds.find(ids[i])).collectList();
     }
 
     @GetMapping(path = "/fortunes", produces = "text/html; charset=utf-8")

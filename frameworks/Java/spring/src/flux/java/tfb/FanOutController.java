@@ -18,18 +18,17 @@ import reactor.netty.resources.ConnectionProvider;
 @RestController
 class FanOutController {
 
-    private static final int CONNECTIONS = 2000;
-
     private final URI url;
-    private final WebClient upstream = WebClient.builder()
-            .clientConnector(new ReactorClientHttpConnector(HttpClient.create(ConnectionProvider.builder("upstream")
-                    .maxConnections(CONNECTIONS)
-                    .pendingAcquireMaxCount(-1)
-                    .build())))
-            .build();
+    private final WebClient upstream;
 
-    FanOutController(@Value("${upstream.url}") URI url) {
+    FanOutController(@Value("${upstream.url}") URI url, @Value("${upstream.connections}") int connections) {
         this.url = url;
+        this.upstream = WebClient.builder()
+                .clientConnector(new ReactorClientHttpConnector(HttpClient.create(ConnectionProvider.builder("upstream")
+                        .maxConnections(connections)
+                        .pendingAcquireMaxCount(-1)
+                        .build())))
+                .build();
     }
 
     @GetMapping(path = "/fan-out", produces = MediaType.APPLICATION_JSON_VALUE)

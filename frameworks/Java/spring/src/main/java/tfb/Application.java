@@ -1,13 +1,26 @@
 package tfb;
 
+import java.util.Map;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
+import org.springframework.cache.annotation.EnableCaching;
+import reactor.netty.ReactorNetty;
 
-/** Starts Spring Boot. */
+/** Starts Spring Boot with sizes that depend on the number of CPUs. */
 @SpringBootApplication
+@EnableCaching
 public class Application {
 
+    /** Database connections per CPU, as in the other JDBC implementations. resteasy/README.md has a measurement. */
+    private static final int CONNECTIONS_PER_CPU = 8;
+
     public static void main(String[] args) {
-        SpringApplication.run(Application.class, args);
+        int cpus = Runtime.getRuntime().availableProcessors();
+        // By default, Reactor Netty starts at least four event loops, even on two CPUs.
+        System.setProperty(ReactorNetty.IO_WORKER_COUNT, Integer.toString(cpus));
+        SpringApplication application = new SpringApplication(Application.class);
+        // application.properties refers to this property.
+        application.setDefaultProperties(Map.of("database.connections", CONNECTIONS_PER_CPU * cpus));
+        application.run(args);
     }
 }

@@ -12,6 +12,11 @@ final class Parameters {
         return IntegerParameter.clamp(parameters.getFirst("queries"), 1, 500, 1);
     }
 
+    /** Returns {@code count} for cached queries, clamped to 1..500, or 1 if it is missing or not an integer. */
+    static int count(MultiValueMap<String, String> parameters) {
+        return IntegerParameter.clamp(parameters.getFirst("count"), 1, 500, 1);
+    }
+
     /** Returns {@code ms} (milliseconds), clamped to 0..1000, or 0 if it is missing or not an integer. */
     static int ms(MultiValueMap<String, String> parameters) {
         return IntegerParameter.clamp(parameters.getFirst("ms"), 0, 1000, 0);

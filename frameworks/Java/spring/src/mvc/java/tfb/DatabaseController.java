@@ -1,5 +1,6 @@
 package tfb;
 
+import java.util.Arrays;
 import java.util.List;
 import org.springframework.http.MediaType;
 import org.springframework.util.MultiValueMap;
@@ -12,10 +13,12 @@ import org.springframework.web.bind.annotation.RestController;
 class DatabaseController {
 
     private final WorldRepository worlds;
+    private final CachedWorldRepository cachedWorlds;
     private final FortuneRepository fortunes;
 
-    DatabaseController(WorldRepository worlds, FortuneRepository fortunes) {
+    DatabaseController(WorldRepository worlds, CachedWorldRepository cachedWorlds, FortuneRepository fortunes) {
         this.worlds = worlds;
+        this.cachedWorlds = cachedWorlds;
         this.fortunes = fortunes;
     }
 
@@ -32,6 +35,11 @@ class DatabaseController {
     @GetMapping(path = "/updates", produces = MediaType.APPLICATION_JSON_VALUE)
     List<World> updates(@RequestParam MultiValueMap<String, String> parameters) {
         return worlds.updateRandom(Parameters.queries(parameters));
+    }
+
+    @GetMapping(path = "/cached-queries", produces = MediaType.APPLICATION_JSON_VALUE)
+    List<World> cachedQueries(@RequestParam MultiValueMap<String, String> parameters) {
+        return Arrays.stream(Draw.ids(Parameters.count(parameters))).mapToObj(cachedWorlds::find).toList();
     }
 
     @GetMapping(path = "/fortunes", produces = "text/html; charset=utf-8")

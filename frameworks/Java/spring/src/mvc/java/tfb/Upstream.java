@@ -7,6 +7,7 @@ import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Semaphore;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.http.client.ReactorClientHttpRequestFactory;
 import org.springframework.http.client.reactive.ReactorClientHttpConnector;
@@ -25,7 +26,6 @@ import reactor.netty.resources.ConnectionProvider;
 class Upstream {
 
     private static final Duration CONNECT = Duration.ofSeconds(5);
-    private static final int CONNECTIONS = 2000;
 
     private final URI url;
     private final HttpClient jdk = HttpClient.newBuilder()
@@ -34,11 +34,13 @@ class Upstream {
             .build();
     private final RestClient blocking;
     private final WebClient reactive;
+    private final Semaphore jdkCalls;
 
-    Upstream(@Value("${upstream.url}") URI url) {
+    Upstream(@Value("${upstream.url}") URI url, @Value("${upstream.connections}") int connections) {
         this.url = url;
+        this.jdkCalls = new Semaphore(connections);
         var netty = reactor.netty.http.client.HttpClient.create(ConnectionProvider.builder("upstream")
-                .maxConnections(CONNECTIONS)
+                .maxConnections(connections)
                 .pendingAcquireMaxCount(-1)
                 .build());
         this.blocking = RestClient.builder().requestFactory(new ReactorClientHttpRequestFactory(netty)).build();
@@ -55,9 +57,14 @@ class Upstream {
         return reactive.get().uri(url).retrieve().bodyToMono(String.class).map(Long::valueOf);
     }
 
-    /** Starts a call immediately, and returns a future of the upstream's number. */
+    /**
+     * Starts a call, and returns a future of the upstream's number. The JDK's client has no connection limit. Therefore,
+     * this method blocks while as many calls are running as there may be connections.
+     */
     CompletableFuture<Long> futureValue() {
+        jdkCalls.acquireUninterruptibly();
         return jdk.sendAsync(HttpRequest.newBuilder(url).build(), BodyHandlers.ofString())
+                .whenComplete((response, failure) -> jdkCalls.release())
                 .thenApply(Upstream::parsed);
     }
 
