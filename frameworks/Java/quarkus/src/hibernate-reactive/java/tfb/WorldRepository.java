@@ -4,16 +4,15 @@ import io.smallrye.mutiny.Multi;
 import io.smallrye.mutiny.Uni;
 import jakarta.enterprise.context.ApplicationScoped;
 import java.util.List;
-import java.util.stream.Stream;
 import org.hibernate.ObjectNotFoundException;
 import org.hibernate.reactive.mutiny.Mutiny.Session;
 import org.hibernate.reactive.mutiny.Mutiny.SessionFactory;
 import org.hibernate.reactive.mutiny.Mutiny.StatelessSession;
 
 /**
- * Repository for the {@code world} table. Reads that change nothing use a stateless session, which does not track
- * entities and pipelines the SELECTs of a request. A stateful session runs one statement at a time, so updates read
- * their rows in sequence. Hibernate writes the changes in a single batch.
+ * Repository for the {@code world} table. A session runs one statement at a time, so rows are read in sequence.
+ * Reads that change nothing use a stateless session, which does not track entities. For updates, Hibernate writes the
+ * changes in a single batch.
  */
 @ApplicationScoped
 class WorldRepository {
@@ -32,7 +31,7 @@ class WorldRepository {
     /** Returns {@code count} random rows. They are drawn independently, so rows may repeat. */
     Uni<List<World>> random(int count) {
         return sessions.withStatelessSession(session ->
-                Uni.join().all(Stream.generate(() -> random(session)).limit(count).toList()).andFailFast());
+                Multi.createBy().repeating().uni(() -> random(session)).atMost(count).collect().asList());
     }
 
     /** Updates {@code count} distinct rows and returns them. */
