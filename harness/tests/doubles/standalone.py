@@ -58,5 +58,5 @@ def write_implementations(frameworks: Path, *names: str) -> None:
             "json_url": "/json", "plaintext_url": "/plaintext", "language": "Python", "database": "None",
             "local": {"requires": {"python3": ">=3.11"}, "run": ["python3", "server.py"]},
         }  # fmt: skip
-        document = {"framework": name, "maintainers": ["tfb"], "tests": [{"default": entry}]}
+        document = {"framework": name, "tests": [{"default": entry}]}
         (folder / "benchmark_config.json").write_text(json.dumps(document), encoding="utf-8")
