@@ -1,5 +1,5 @@
 // A cache of rows from a table that is never updated, so cached rows never become stale.
-import { LRUCache } from './node_modules/lru-cache/dist/esm/browser/index.min.js';
+import { LRUCache } from 'lru-cache/dist/esm/browser/index.min.js';
 
 import { ROWS } from './random.mjs';
 

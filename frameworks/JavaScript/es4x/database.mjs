@@ -1,8 +1,9 @@
 // A server instance's single PostgreSQL connection, with pipelining, cached prepared statements and reconnection.
+import { Tuple } from '@vertx/sql-client';
 
+// npm has no package @vertx/pg-client.
 const PgConnectOptions = Java.type('io.vertx.pgclient.PgConnectOptions');
 const PgConnection = Java.type('io.vertx.pgclient.PgConnection');
-const Tuple = Java.type('io.vertx.sqlclient.Tuple');
 
 const RETRY_MS = 1000;
 // Queries are pipelined; each has a separate Bind, Execute and Sync.

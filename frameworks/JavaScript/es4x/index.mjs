@@ -1,7 +1,8 @@
 // The main verticle. It checks that Graal compiles JavaScript, then deploys one server per usable CPU.
+import { DeploymentOptions } from '@vertx/core/options.mjs';
+
 import { requireOptimisingCompiler } from './runtime.mjs';
 
-const DeploymentOptions = Java.type('io.vertx.core.DeploymentOptions');
 const Runtime = Java.type('java.lang.Runtime');
 
 try {

@@ -1,21 +1,17 @@
 // The HTTP server of a verticle instance, with a route for each test. Each instance runs on a separate event loop.
-import { Eta } from './node_modules/eta/dist/core.js';
+import { HttpHeaders, HttpServerRequest } from '@vertx/core';
+import { HttpMethod, HttpServerOptions, PemKeyCertOptions } from '@vertx/core/options.mjs';
+import { Router, StaticHandler } from '@vertx/web';
+import { FileSystemAccess } from '@vertx/web/enums.mjs';
 
 import { WorldCache } from './cache.mjs';
 import { Database } from './database.mjs';
 import { readItems, withTotals } from './items.mjs';
+import { fortunesPage } from './page.mjs';
 import { distinctIds, integer, randomNumberOtherThan, randomRow, rowCount } from './random.mjs';
 import { Upstream } from './upstream.mjs';
 
-const FileSystemAccess = Java.type('io.vertx.ext.web.handler.FileSystemAccess');
-const HttpHeaders = Java.type('io.vertx.core.http.HttpHeaders');
-const HttpMethod = Java.type('io.vertx.core.http.HttpMethod');
-const HttpServerOptions = Java.type('io.vertx.core.http.HttpServerOptions');
-const HttpServerRequest = Java.type('io.vertx.core.http.HttpServerRequest');
-const PemKeyCertOptions = Java.type('io.vertx.core.net.PemKeyCertOptions');
-const Router = Java.type('io.vertx.ext.web.Router');
 const Runtime = Java.type('java.lang.Runtime');
-const StaticHandler = Java.type('io.vertx.ext.web.handler.StaticHandler');
 
 const HOST = process.env.HOST || '0.0.0.0';
 const PORT = Number(process.env.PORT || 8080);
@@ -156,15 +152,12 @@ if (process.env.STATIC_DIR) {
     );
 }
 
-const eta = new Eta();
-const fortunesPage = eta.compile(String(vertx.fileSystem().readFileBlocking('views/fortunes.eta')));
-
 get('/fortunes').handler((ctx) => {
   database.fortunes((error, fortunes) => {
     if (error) return fail(ctx, error);
     fortunes.push({ id: 0, message: 'Additional fortune added at request time.' });
     fortunes.sort((a, b) => (a.message < b.message ? -1 : 1));
-    send(ctx, TEXT_HTML, eta.render(fortunesPage, { fortunes }));
+    send(ctx, TEXT_HTML, fortunesPage(fortunes));
   });
 });
 

@@ -1,10 +1,12 @@
 // A client for the upstream of /fan-out, with persistent connections.
+import { WebClient } from '@vertx/web-client';
+import { WebClientOptions } from '@vertx/web-client/options.mjs';
+import { BodyCodec } from '@vertx/web-common';
 
-const BodyCodec = Java.type('io.vertx.ext.web.codec.BodyCodec');
-const WebClient = Java.type('io.vertx.ext.web.client.WebClient');
-const WebClientOptions = Java.type('io.vertx.ext.web.client.WebClientOptions');
+const Runtime = Java.type('java.lang.Runtime');
 
-const CONNECTIONS = 512;
+// All implementations use at most 256 upstream connections per process. The instances, one per CPU, share them.
+const CONNECTIONS = Math.max(1, Math.floor(256 / Runtime.getRuntime().availableProcessors()));
 const PATIENCE_MS = 5000;
 
 export class Upstream {
