@@ -21,7 +21,7 @@ STRICTER_THAN_TECHEMPOWER = frozenset(
     (
         *(f"http.{n}" for n in (3, 5, 8, *range(12, 25))),
         *("delay.2", "delay.3", "fan-out.2", "update.3", "statements.1", "statements.4", "load.5"),
-        *("process.2", "process.3", *(f"folder.{n}" for n in range(1, 5))),
+        *("process.2", "process.3", *(f"folder.{n}" for n in range(1, 4))),
     )
 )
 
