@@ -32,7 +32,7 @@ const GRACE_SECONDS: u64 = 3;
 async fn main() -> Result<(), Box<dyn Error>> {
     let settings = Settings::from_environment()?;
     let address = (settings.host.clone(), settings.port);
-    let upstream = settings.upstream.as_deref().map(Upstream::new).transpose()?;
+    let upstream = settings.upstream.as_deref().map(|url| Upstream::new(url, upstream::CONNECTIONS)).transpose()?;
     let cache = Cache::new(ROWS);
     println!("listening on {}:{}", address.0, address.1);
     // Each worker calls this closure once, on the worker's runtime. By default, there is a worker for each CPU in the
