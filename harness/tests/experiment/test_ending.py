@@ -61,7 +61,7 @@ def test_a_run_without_time_is_incomplete(tmp_path: Path) -> None:
     assert named == planned - measured
 
 
-def test_implementations_with_fewer_test_types_run_out_of_time(tmp_path: Path) -> None:
+def test_fewer_test_types_run_out_of_time(tmp_path: Path) -> None:
     servers = {"a": Behaviour(), "b": Behaviour()}
     fake = FakeRun(tmp_path, servers, quick(SHORT), ("json", "query", "fortune"), only={"b": ("json",)})
     outcome = fake.run()

@@ -158,7 +158,7 @@ def test_fast_builds_move_the_expected_end_forward(tmp_path: Path) -> None:
     assert followed.state.remaining == 240
 
 
-def test_a_run_shows_why_a_service_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_shows_why_a_service_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeRun(tmp_path, {"a": Behaviour()})
     start = fake.runtime.start
 
