@@ -8,6 +8,7 @@ mod settings;
 mod upstream;
 
 use std::error::Error;
+use std::thread;
 use std::time::Duration;
 
 use actix_web::middleware::DefaultHeaders;
@@ -32,21 +33,24 @@ const GRACE_SECONDS: u64 = 3;
 async fn main() -> Result<(), Box<dyn Error>> {
     let settings = Settings::from_environment()?;
     let address = (settings.host.clone(), settings.port);
-    let upstream = settings.upstream.as_deref().map(|url| Upstream::new(url, upstream::CONNECTIONS)).transpose()?;
+    let upstream = settings.upstream.as_deref().map(reqwest::Url::parse).transpose()?;
+    let workers = thread::available_parallelism()?.get(); // the CPUs in the affinity mask
     let cache = Cache::new(ROWS);
     println!("listening on {}:{}", address.0, address.1);
-    // Each worker calls this closure once, on the worker's runtime. By default, there is a worker for each CPU in the
-    // affinity mask.
+    // Each worker calls this closure once, on the worker's runtime.
     HttpServer::new(move || {
         App::new()
             .wrap(DefaultHeaders::new().add(("Server", "Actix")))
             .app_data(web::Data::new(routes::Context {
                 database: Database::connecting(settings.database.clone()),
                 cache: cache.clone(),
-                upstream: upstream.clone(),
+                upstream: upstream
+                    .clone()
+                    .map(|url| Upstream::new(url, workers).expect("the client's settings are valid")),
             }))
             .configure(routes::configure)
     })
+    .workers(workers)
     .backlog(BACKLOG)
     .keep_alive(KEEP_ALIVE)
     .shutdown_timeout(GRACE_SECONDS)

@@ -65,7 +65,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         cache: Cache::new(ROWS),
         data_set: settings.dataset.as_deref().map(items::read).transpose()?,
         tls: settings.tls.as_ref().map(tls_config).transpose()?,
-        upstream_connections: (upstream::CONNECTIONS / workers).max(1),
+        workers,
     };
     println!("listening on {address}, {workers} threads");
     thread::scope(|scope| -> Result<(), Box<dyn Error>> {
@@ -89,8 +89,7 @@ struct Shared {
     cache: Cache<i32, database::World>,
     data_set: items::DataSet,
     tls: Option<Arc<ServerConfig>>,
-    /// Limit per thread.
-    upstream_connections: usize,
+    workers: usize,
 }
 
 /// Returns the TLS configuration for HTTPS. ALPN selects HTTP/2 or HTTP/1.1.
@@ -124,11 +123,11 @@ fn listen(address: SocketAddr) -> Result<TcpListener, String> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn serve(listener: TcpListener, settings: &Settings, shared: Shared) -> Result<(), Box<dyn Error>> {
-    let upstream = settings.upstream.as_deref().map(|url| Upstream::new(url, shared.upstream_connections));
+    let url = settings.upstream.as_deref().map(reqwest::Url::parse).transpose()?;
     let app = App {
         database: Database::connecting(settings.database.clone()),
         cache: shared.cache,
-        upstream: upstream.transpose()?,
+        upstream: url.map(|url| Upstream::new(url, shared.workers)).transpose()?,
         data_set: shared.data_set,
     };
     let router = routes::router(app, settings.folder.as_deref());

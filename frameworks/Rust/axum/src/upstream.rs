@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// All implementations open at most 256 connections to the upstream.
-pub const CONNECTIONS: usize = 256;
+/// All implementations open at most 256 connections to the upstream. The workers share this number equally.
+const CONNECTIONS: usize = 256;
 
+/// A worker's connections to the upstream.
 #[derive(Clone)]
 pub struct Upstream {
     url: reqwest::Url,
@@ -18,13 +19,14 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    pub fn new(url: &str, connections: usize) -> Result<Self, Box<dyn Error>> {
+    pub fn new(url: reqwest::Url, workers: usize) -> Result<Self, reqwest::Error> {
+        let connections = (CONNECTIONS / workers).max(1);
         let client = reqwest::Client::builder()
             .timeout(Duration::from_secs(10))
             .pool_max_idle_per_host(connections)
             .no_proxy()
             .build()?;
-        Ok(Self { url: url.parse()?, client, permits: Arc::new(Semaphore::new(connections)) })
+        Ok(Self { url, client, permits: Arc::new(Semaphore::new(connections)) })
     }
 
     /// Calls the upstream concurrently and returns the sum of the results.
@@ -35,6 +37,9 @@ impl Upstream {
     async fn value(&self) -> Result<i64, Box<dyn Error + Send + Sync>> {
         let _permit = self.permits.acquire().await?;
         let response = self.client.get(self.url.clone()).send().await?.error_for_status()?;
-        Ok(response.text().await?.trim().parse()?)
+        let value = response.text().await?.trim().parse()?;
+        // The connection's task now returns the connection to the pool, before the next call requests one.
+        tokio::task::yield_now().await;
+        Ok(value)
     }
 }
