@@ -35,6 +35,7 @@ DEBIAN_PACKAGES = {
 }
 # Debian package of a library -> interpreter and arguments that print the library's version.
 LIBRARIES = {
+    "php-apcu": ("php", "-r", "echo phpversion('apcu');"),
     "php-pgsql": ("php", "-r", "echo phpversion('pdo_pgsql');"),
     "ruby-sequel-pg": ("ruby", "-e", "puts Gem::Specification.find_by_name('sequel_pg').version"),
     "ruby-sinatra": ("ruby", "-e", "puts Gem::Specification.find_by_name('sinatra').version"),

@@ -27,6 +27,8 @@ SHARED = {
     "FortuneRepository.java": ["Java/helidon", "Java/micronaut", "Java/resteasy"],
     "IntegerParameter.java": [f"Java/{name}" for name in ("helidon", "micronaut", "quarkus", "spring", "wildfly")],
     "WorldRepository.java": ["Java/helidon", "Java/micronaut"],
+    "WorldCache.java": ["Java/helidon", "Java/micronaut", "Java/resteasy"],
+    "ConnectionCount.java": ["Java/quarkus", "Java/quarkus-orders"],
     "Item.java": [f"Java/{name}" for name in ("helidon", "quarkus", "resteasy", "spring", "vertx-web", "vertx-web-4")],
     **dict.fromkeys(("Millis.java", "QueryCount.java", "CallCount.java"), ("Java/quarkus", "Java/wildfly")),
     "FortunesPageWriter.java": BLOCKING,
