@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// Opens an eventfd. epoll needs a non-blocking one, and io_uring a blocking one.
+    /// Opens an eventfd. epoll needs a non-blocking eventfd, and io_uring a blocking eventfd.
     pub fn new(nonblocking: bool) -> io::Result<Self> {
         let mut flags = EventfdFlags::CLOEXEC;
         flags.set(EventfdFlags::NONBLOCK, nonblocking);

@@ -14,7 +14,7 @@ const CONNECTIONS: usize = 256;
 pub struct Upstream {
     url: reqwest::Url,
     client: reqwest::Client,
-    /// reqwest does not limit the number of connections, so each call that occupies one holds a permit.
+    /// Limits the number of concurrent calls, because reqwest does not limit the number of connections.
     permits: Arc<Semaphore>,
 }
 

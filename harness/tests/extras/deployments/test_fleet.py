@@ -94,3 +94,22 @@ def test_nodes_work_in_separate_copies_of_the_commit(tmp_path: Path) -> None:
     assert (refused.returncode, "not committed" in refused.stderr) == (2, True)
     git(clone, "commit", "--quiet", "--all", "--message", "newer")
     assert run_task(clone, tmp_path / "n1").stdout == "newer\n"
+
+
+@pytest.mark.parametrize("foreign", [True, False], ids=["another user's", "a link"])
+def test_node_folders_of_others_are_refused(foreign: bool, tmp_path: Path) -> None:
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    node = tmp_path / "node" / f"tfb-{os.getuid()}"
+    node.parent.mkdir()
+    if not foreign:
+        node.symlink_to(planted)
+    elif os.getuid() == 0:
+        node.mkdir()
+        os.chown(node, 65534, 65534)
+    else:
+        pytest.skip("only root can create another user's folder")
+    refused = run_task(submitted_clone(tmp_path), tmp_path / "node")
+    assert refused.returncode == 2
+    assert "belongs to another user" in refused.stderr
+    assert not list(planted.iterdir())

@@ -8,7 +8,7 @@ import io.vertx.sqlclient.RowSet;
 import io.vertx.sqlclient.Tuple;
 import java.util.NoSuchElementException;
 
-/** Reads rows by id from the {@code world} table or its copy, with one pipelined SELECT per row. */
+/** Reads rows by id from the {@code world} table or its copy, with a pipelined SELECT for each row. */
 final class WorldSelect {
 
     private final Database.Statement select;
