@@ -46,7 +46,7 @@ class CachedDocument:
 
     json: bytes
     states: dict[str, list[FileState]]
-    until: float  # time.monotonic() before which the document is served even if the runs' files have changed
+    until: float  # time.monotonic() before which the document is served even if files other than run.json have changed
 
 
 class Api:
@@ -108,7 +108,7 @@ class Api:
         return self._cached_document(("compare", *names), names, compare_runs)
 
     def listed(self) -> RunList:
-        """Return the list of runs. A run's ``lead`` is empty until the document has been generated."""
+        """Return the list of runs. A run's ``lead`` is empty until the run's document has been generated."""
         run_list = self.runs.listed()
         runs = tuple(run.model_copy(update={"lead": self._leads.get(run.run_id, "")}) for run in run_list.runs)
         views = {name: view.title for name, (_, view) in plugins.page_views().items()}
@@ -159,8 +159,8 @@ class Api:
                 content = make_document(*runs).model_dump_json().encode()
                 ended = time.monotonic()
             in_progress = any(run.info.status == "running" for run in runs)
-            # Reuse the document for 5 s, or for 20 times as long as it took to generate, whichever is longer. Viewers
-            # of a run in progress thus use at most 5 % of a CPU.
+            # While a run is in progress, reuse its document for 5 s, or for 20 times its generation time, whichever
+            # is longer. Generating the document thus takes at most 5 % of a CPU.
             until = ended + max(5.0, 20.0 * (ended - started_at)) if in_progress else ended
             self._store(key, CachedDocument(json=content, states=states, until=until))
             return content

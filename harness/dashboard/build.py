@@ -1,4 +1,4 @@
-"""Builds the dashboard page with Vite if the sources have changed. Uses a container if Node.js is missing or old."""
+"""Builds the dashboard page with Vite if sources have changed. Uses a container if Node.js is missing or too old."""
 
 import re
 import shlex

@@ -54,16 +54,16 @@ class PreparingRun(Record):
     run_id: str
     stage: str
     elapsed: float  # seconds since the start
-    silent_for: float | None = None  # seconds since the last heartbeat; None if the heartbeat is recent
+    silent_for: float | None = None  # seconds since the last heartbeat; None if it was recent
 
 
 class RunList(Record):
-    """All runs, newest first, and the folders that could not be read."""
+    """The user's runs, newest first, then the published runs. Also lists the folders that could not be read."""
 
     runs: tuple[RunSummary, ...]
     preparing: tuple[PreparingRun, ...] = ()
     broken: tuple[BrokenRun, ...]
-    views: dict[str, str] = Field(default_factory=dict)  # titles of plugins' pages, keyed by their names below /views
+    views: dict[str, str] = Field(default_factory=dict)  # plugins' pages: name below /views -> title
 
 
 class RunDocument(Record):
@@ -76,7 +76,7 @@ class RunDocument(Record):
     sentences: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)
     ranking: Ranking  # without the tables for individual loads; TestDocument contains those
     problems: tuple[ReadProblem, ...] = ()
-    source_base: str | None = None  # repository's web address; None if unknown
+    source_base: str | None = None  # web address of the git remote origin; None if unknown
     network_path: str  # see RunInfo.network_path
 
     @property
@@ -89,7 +89,7 @@ class RunDocument(Record):
 
 
 class CellLatency(Record):
-    """The latency distribution of a cell in seconds. Mean and percentiles are medians over processes."""
+    """A cell's latency distribution, in seconds. Mean and percentiles are medians over processes."""
 
     implementation: str
     load: Load
@@ -167,7 +167,7 @@ class LiveDocument(Record):
     progress: RunProgress | None
     trials: tuple[Trial, ...]  # most recent trials, latest first, without windows and histograms
     version: str  # changes when trials or the ranking change
-    silent_for: float | None  # seconds since the last write; None if the last write was recent
+    silent_for: float | None  # seconds since the last write to the run's files; None if it was recent
 
 
 class Embedded(Record):
@@ -179,7 +179,7 @@ class Embedded(Record):
     cells: tuple[CellDocument, ...]
     logs: dict[str, LogDocument]
     left_out: tuple[str, ...] = ()  # sentences that name the data omitted to limit the file's size
-    links: dict[str, str] = Field(default_factory=dict)  # title -> address of the other pages of a static site
+    links: dict[str, str] = Field(default_factory=dict)  # other pages of the static site: title -> address
 
 
 def schema() -> dict[str, Any]:

@@ -246,7 +246,7 @@ def read_last_trials(path: Path, state: FileState) -> tuple[Trial, ...]:
 
     ``state`` is part of the cache key, so a changed file is read again.
     """
-    start = max(0, state[0] - TAIL_BYTES)  # often in the middle of a line; read_lines skips the rest
+    start = max(0, state[0] - TAIL_BYTES)  # often in the middle of a line; read_lines skips the rest of that line
     short = {"windows": (), "warm_up": None, "arrivals": None}
     last = deque(read_lines(path, Trial, [], start=start), 8)
     return tuple(trial.without_histograms().model_copy(update=short) for trial in reversed(last))

@@ -4,7 +4,7 @@ import type { Ranking, Ratio, Row, RunDocument, Score, Standing, Table } from ".
 import { isNumber } from "./format";
 
 /**
- * Return the document with ratios to `baseline`. A note replaces the summary, because the ratios there refer to the
+ * Return the document with ratios to `baseline`. A note replaces the summary, because the summary's ratios refer to the
  * recorded baseline. Throw an Error if the run does not include `baseline`.
  */
 export function rebase(doc: RunDocument, baseline: string): RunDocument {

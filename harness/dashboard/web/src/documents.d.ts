@@ -65,7 +65,7 @@ export interface PreparingRun {
   silent_for: number | null;
 }
 /**
- * All runs, newest first, and the folders that could not be read.
+ * The user's runs, newest first, then the published runs. Also lists the folders that could not be read.
  */
 export interface RunList {
   runs: RunSummary[];
@@ -519,7 +519,7 @@ export interface ScenarioPoint {
   failed: number;
 }
 /**
- * The latency distribution of a cell in seconds. Mean and percentiles are medians over processes.
+ * A cell's latency distribution, in seconds. Mean and percentiles are medians over processes.
  */
 export interface CellLatency {
   implementation: string;

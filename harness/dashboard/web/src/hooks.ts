@@ -6,7 +6,7 @@ import type { Source } from "./source";
 
 export type Go = (change: Partial<Route>, how?: "push" | "replace") => void;
 
-const URL_DELAY = 100; // milliseconds after typing before the URL changes, because URL updates are slow
+const URL_DELAY = 100; // milliseconds from the last keystroke to the update of the URL, because such updates are slow
 
 /**
  * Return the route, and a function that changes it. Text input replaces the current history entry after a delay. All

@@ -19,7 +19,7 @@ export interface ScoreRow {
   shares: Record<string, number>; // test type -> share of the best
   missing: string[];
   tieGroup: number | null; // tie group from harness/stats
-  flags: string[]; // flags in all counted test types
+  flags: string[]; // union of the flags in the counted test types
 }
 
 /** Return the geometric mean of the ratios in `tests`, or null if a ratio is missing or there are no tests. */
@@ -34,8 +34,8 @@ export function geometricMean(ratios: Readonly<Record<string, number>>, tests: r
 }
 
 /**
- * Return the test types of a group, or those without a group, that can be scored. A run of groups alone has only one
- * score. If there is a baseline, it must have a value in the test type.
+ * Return the test types that can be scored in a group or, if `group` is null, among the test types without a group. If
+ * all test types belong to groups, null selects all of them. The baseline, if any, must have a value in the test type.
  */
 export function scorable(ranking: Ranking, group: string | null = null): string[] {
   const onlyGroups = Object.values(ranking.test_types).every((test) => test.group !== "");
@@ -56,7 +56,7 @@ export function scoredTests(scores: readonly Score[]): ReadonlySet<string> {
 
 /**
  * Return a row for each implementation, best score first and missing scores last. ``counting`` are the test types that
- * count. ``served`` are the scores that harness/stats computed for the same test types.
+ * count towards the score. ``served`` are the scores that harness/stats computed for the same test types.
  */
 export function scoreRows(
   ranking: Ranking,

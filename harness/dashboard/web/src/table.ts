@@ -19,7 +19,7 @@ export interface RankedRow {
   info: ImplementationInfo | null;
   figure: Figure | null; // value of the selected metric; the following fields refer to the same metric
   standing: Standing | null; // null if harness/stats does not rank the metric
-  position: number | null; // position in the order from best to worst, from 1
+  position: number | null; // 1-based position in the order from best to worst
   share: number | null; // share of the table's best value
   ratio: Ratio | null; // ratio to the baseline, or to the best if there is no baseline
 }

@@ -107,7 +107,10 @@ interface SidesProps extends Pick<Props, "left" | "right"> {
   width: number;
 }
 
-/** Labels for ratios below and above 1, near the line at 1. If they do not fit, they move to the edges, shortened. */
+/**
+ * Labels for ratios below and above 1, near the line at 1. If they do not fit, they are shortened and moved to the
+ * edges.
+ */
 function Sides({ box, unity, left, right, width }: SidesProps) {
   const y = box.top - 16;
   const fits = unity - 8 - textWidth(`← ${left}`) > 0 && unity + 8 + textWidth(`${right} →`) < width;

@@ -18,7 +18,7 @@ export interface Series {
   style: SeriesStyle;
   points: Point[];
   strong?: boolean;
-  isTimeSeries?: boolean; // a time series with few points has no line, which would suggest values between them
+  isTimeSeries?: boolean; // with few points, a time series has no line: it would suggest values between the points
 }
 
 const MIN_LINE_POINTS = 5; // minimum number of points for a time series with a line
@@ -59,7 +59,7 @@ export function seriesCells(series: readonly Series[], columns: readonly [string
   };
 }
 
-/** Return a crosshair stop for each x value. It lists the series with a point at this x, from top to bottom. */
+/** Return a crosshair stop for each x value. Each stop lists the series with a point at this x, from top to bottom. */
 export function crosshairStops(series: readonly Series[], x: Scale, y: Scale, xAxis: Axis, yAxis: Axis): Stop[] {
   const byX = new Map<number, Stop>();
   for (const item of series)

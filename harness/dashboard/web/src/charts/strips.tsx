@@ -1,4 +1,5 @@
-// A chart with a strip for each group, such as a language, and a tick for each implementation. The best is highlighted.
+// A chart with a strip for each group, such as a language, and a tick for each implementation. The tick of a group's
+// best implementation is highlighted.
 import { isNumber } from "../format";
 import { Axes } from "./axes";
 import { Chart } from "./frame";

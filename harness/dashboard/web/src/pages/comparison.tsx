@@ -47,8 +47,8 @@ export function RunComparison({ before, after, document: { comparison, verdict }
           title={`${testName(test)}: ${metricName} after ÷ before`}
           note={
             <>
-              {Math.round(comparison.confidence * 100)} % intervals. Filled squares are significant after Holm's
-              correction over all cells; hollow squares may be due to chance.
+              {Math.round(comparison.confidence * 100)} % intervals. Filled squares mark differences that are
+              significant after Holm's correction over all cells; differences with hollow squares may be due to chance.
               {isNumber(floor) &&
                 ` The shaded band is the machine's noise floor (±${(floor * 100).toFixed(1)} %): smaller differences are noise.`}
               {pairs.length > MAX_EFFECTS &&

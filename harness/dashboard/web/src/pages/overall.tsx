@@ -166,7 +166,7 @@ function Explanation({ list, all, doc: { ranking }, scale }: ExplanationProps) {
         ))}
         {worst}
       </span>{" "}
-      The score is the geometric mean of the ratios in the selected tests. If one is missing, there is no score.{" "}
+      The score is the geometric mean of the ratios in the selected tests. If any is missing, there is no score.{" "}
       {intervals
         ? `Small print shows 95 % intervals. A rank of 2–4 means that the true rank may be 2nd, 3rd or 4th.${tied ? " Shaded neighbours are tied." : ""}`
         : "These are point estimates. Only throughput and CPU per request have confidence intervals and rank ranges."}{" "}

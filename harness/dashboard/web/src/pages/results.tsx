@@ -17,7 +17,7 @@ import { OrderRanking } from "../views/orders";
 import { SelectedRows } from "../views/selected-rows";
 import { isScore, mayHaveLatency, orderResults, scoredGroup, tabLabel, testTabs, viewTabs } from "./view-tabs";
 
-const ENVIRONMENT_SENTENCE = 2; // index of the summary sentence that names the machine, which the heading shows already
+const ENVIRONMENT_SENTENCE = 2; // index of the summary sentence that names the machine; the heading already shows it
 
 interface Props {
   doc: RunDocument;

@@ -107,7 +107,7 @@ function Ranked({ list, all, commonFlags: flagsOfAll, columns, doc: { ranking },
     () => table.load === null && new Set(table.rows.flatMap((row) => (row.load ? [label(row.load)] : []))).size > 1,
     [table],
   );
-  // Memoize the element, so that the table is rendered again only when it changes.
+  // Memoize the element, so that the table is rendered again only when its properties change.
   const ranked = useMemo(
     () => (
       <RankingTable

@@ -4,7 +4,7 @@ import { axis, position, testName } from "../load";
 import type { View } from "../route";
 
 export const OVERALL = "overall";
-const GROUP_PREFIX = `${OVERALL}-`; // begins the ids of the scores of groups, as in "overall-protocols"
+const GROUP_PREFIX = `${OVERALL}-`; // prefix of the tab ids of group scores, such as "overall-protocols"
 const ORDER = "order";
 
 export interface ViewTab {
@@ -28,7 +28,7 @@ export function tabLabel(tab: string): string {
   return group === null ? (tab === OVERALL ? "Overall" : testName(tab)) : `Overall: ${group}`;
 }
 
-/** Return the test types of a run, after the overall score and the groups' scores, if they exist. */
+/** Return a run's tabs: the overall score and the groups' scores, if they exist, and then the test types. */
 export function testTabs({ ranking }: RunDocument): string[] {
   const tests = Object.keys(ranking.test_types);
   const wasMeasured = (test: string): boolean =>

@@ -54,7 +54,7 @@ interface ActionsProps {
   name: string;
   baseline: boolean;
   position: MenuPosition;
-  button: RefObject<HTMLButtonElement | null>; // the button that opened the menu, which closes it too
+  button: RefObject<HTMLButtonElement | null>; // the button that opened the menu; it also closes the menu
   onClose: () => void;
 }
 

@@ -1,4 +1,5 @@
-// A summary by language, platform or any other facet: the implementations of each group, with their best and median.
+// A summary by language, platform or any other facet: the implementations in each group, with the group's best
+// implementation and median value.
 import type { ImplementationInfo } from "../documents";
 import { StripChart } from "../charts/strips";
 import { facetValues, foldCase } from "../filter";
@@ -19,7 +20,7 @@ interface Props {
   members: Member[];
   lowerIsBetter: boolean;
   metric: string; // name of the metric
-  subject: string; // name of the test type
+  subject: string; // name of the test type or of the overall score
   format: (value: number) => string;
   tickUnit?: number | undefined;
 }

@@ -1,7 +1,7 @@
 // Measures how quickly the page opens and filters a run with 500 implementations x 7 test types: `npm run benchmark`.
 // It generates the run, starts the server, and reports medians over fresh pages: the time to the next frame, and the
 // main thread's CPU time, which varies less on a busy machine. `npm run benchmark -- --base FOLDER` compares this
-// checkout with the one in FOLDER, whose page must have been built. It alternates between the two.
+// checkout with the one in FOLDER, whose page must have been built. It alternates between the two checkouts.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
