@@ -146,7 +146,7 @@ pub struct Plan {
     /// Requests of a closed or open loop.
     pub requests: RequestTable,
     pub scenario: Option<Arc<Scenario>>,
-    /// The same requests encoded for HTTP/2; empty for other protocols.
+    /// `requests`, encoded for HTTP/2; empty for other protocols.
     pub encoded: Vec<EncodedRequest>,
 }
 
@@ -215,7 +215,7 @@ impl Plan {
         self.arguments.protocol == Protocol::Http2
     }
 
-    /// Return whether the protocol has a handshake before the first request.
+    /// Return whether the protocol has a handshake of its own, as HTTP/2 and WebSocket do.
     pub fn opens_sessions(&self) -> bool {
         self.arguments.protocol != Protocol::Http1
     }
@@ -232,7 +232,7 @@ fn read<T>(option: &str, path: &Path, parse: impl Fn(&str) -> Result<T, String>)
     text.and_then(|text| parse(&text)).map_err(|error| format!("{option} {}: {error}", path.display()))
 }
 
-/// Split a URL into whether it uses TLS, the authority and the request target.
+/// Return whether a URL uses TLS, and the URL's authority and request target.
 fn split_url(url: &str) -> Result<(bool, &str, &str), String> {
     let tls = url.starts_with("https://");
     let rest = url.strip_prefix(if tls { "https://" } else { "http://" });

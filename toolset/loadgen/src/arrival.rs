@@ -26,7 +26,7 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Arrival {
     pub use_case: usize,        // index of the use case
-    pub came: u64,              // start time of the arrival, in nanoseconds
+    pub started_at: u64,        // start time of the arrival, in nanoseconds
     pub step: usize,            // index of the current step
     pub sent: bool,             // whether the current step's request has been sent
     pub values: Vec<Value>,     // values of the use case's variables, in the same order
@@ -34,9 +34,9 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Create an arrival that started at `came`.
-    pub fn new(use_case: usize, came: u64, values: Vec<Value>) -> Self {
-        Self { use_case, came, step: 0, sent: false, values, outcomes: Vec::new() }
+    /// Create an arrival that started at `started_at`, in nanoseconds.
+    pub fn new(use_case: usize, started_at: u64, values: Vec<Value>) -> Self {
+        Self { use_case, started_at, step: 0, sent: false, values, outcomes: Vec::new() }
     }
 
     /// Advance to the next step.
@@ -81,7 +81,7 @@ impl Arrival {
             .collect();
         json!({
             "use_case": use_case.name,
-            "came_ns": self.came,
+            "came_ns": self.started_at,
             "order": variables.get("order").cloned().unwrap_or(Value::Null),
             "variables": variables,
             "steps": steps,

@@ -28,7 +28,7 @@ pub enum Session {
     WebSocket(Box<WebSocketSession>),
 }
 
-/// Sampling key of a request without response capture.
+/// Sampling key of a request whose response is not captured.
 pub const NOT_SAMPLED: u32 = u32::MAX;
 
 /// A request that waits for a response. Times are in nanoseconds.

@@ -176,7 +176,7 @@ impl Session {
             }
         }
         let samples = Sampler::merge(worker_samplers);
-        arrivals.sort_by_key(|arrival| arrival.came);
+        arrivals.sort_by_key(|arrival| arrival.started_at);
         let recorded: u64 = arrivals.iter().map(Arrival::response_count).sum();
         if let Some(file) = &mut self.responses {
             let result = sampling::write(file, &samples, &plan.requests).and_then(|()| {

@@ -83,15 +83,15 @@ pub struct LoadPhase {
 #[derive(Debug)]
 pub struct WorkerResult {
     pub load: LoadPhase,
-    pub tally: Tally,    // including the drain
+    pub tally: Tally,    // counts of the load and the drain
     pub unsent: u64,     // due requests that were never sent
-    pub unfinished: u64, // requests without a response
-    pub drain_time: u64, // nanoseconds
+    pub unfinished: u64, // requests still without a response at the end of the drain
+    pub drain_time: u64, // duration of the drain, in nanoseconds
     /// Nanoseconds for which the thread was runnable but not running; `None` if the kernel does not report it.
     pub run_queue_wait: Option<u64>,
     pub sampler: Sampler,
     pub settings: PeerSettings, // lowest value of each setting over all connections
-    /// Counts of a scenario, and the arrivals if responses are recorded.
+    /// Scenario only: the counts, and the arrivals if responses are recorded.
     pub scenario: Option<(ScenarioTally, Vec<Arrival>)>,
 }
 

@@ -12,8 +12,8 @@ const LOWEST: u64 = 100;
 const HIGHEST: u64 = 3600 * SECOND;
 /// Number of significant decimal digits of a recorded duration.
 const DIGITS: u8 = 3;
-/// Number of bits after the leading 1 that identify a bin of the compact form. A bin's relative width is at most 1/64,
-/// so the relative error of the middle is at most 1/128.
+/// Number of bits that, together with the leading 1 before them, identify a bin of the compact form. A bin's relative
+/// width is at most 1/64, so the relative error of its middle is at most 1/128.
 const GRID_BITS: u32 = 6;
 
 /// Percentiles printed in the results.

@@ -136,7 +136,8 @@ impl Reader {
         response
     }
 
-    /// Parse an element. Return the number of bytes consumed (at least 1), and whether the response is complete.
+    /// Parse a head, a line or a part of the body. Return the number of bytes consumed (at least 1), and whether the
+    /// response is complete.
     #[inline]
     fn step(&mut self, data: &[u8], cache: &mut HeadCache, sink: &mut Sink) -> Result<(usize, bool), Violation> {
         match self.state {
@@ -220,7 +221,7 @@ impl Reader {
         Ok((data.len(), false))
     }
 
-    /// Enter the state that follows a head. Return true if the response is complete, because it has no body.
+    /// Enter the state that follows a head. Return true if the response has no body and is therefore complete.
     #[inline]
     fn begin(&mut self, head: Head) -> Result<bool, Violation> {
         if head.status < 200 {

@@ -31,7 +31,7 @@ pub struct Operation {
     pub name: String,
 }
 
-/// A sequence of dependent requests. New executions of it (arrivals) start at a given rate.
+/// A sequence of dependent requests. Arrivals (executions of the sequence) start at a given rate.
 #[derive(Clone, Debug)]
 pub struct UseCase {
     pub name: String,
@@ -43,7 +43,7 @@ pub struct UseCase {
 /// A named value that is drawn or captured for each arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    pub name: String,       // without the dollar
+    pub name: String,       // without the dollar sign
     source: Option<Source>, // None for a captured value
 }
 
@@ -164,7 +164,7 @@ impl UseCase {
         for (name, pointer) in entry.capture {
             if Source::from_name(&name).is_some() || !(pointer.is_empty() || pointer.starts_with('/')) {
                 return Err(format!(
-                    "capture {name:?} from {pointer:?}: expected a JSON pointer, and not the name of a drawn variable"
+                    "capture {name:?} from {pointer:?}: expected a JSON pointer and a variable that is not drawn"
                 ));
             }
             let variable = find_or_push(&mut self.variables, Variable { name, source: None });

@@ -118,7 +118,7 @@ impl ScenarioRunner {
         }
         let tally = &mut self.tally.use_cases[arrival.use_case];
         tally.done += 1;
-        tally.latency.record(times.received - arrival.came, 1);
+        tally.latency.record(times.received - arrival.started_at, 1);
         self.remove(id);
         Ok(false)
     }

@@ -112,7 +112,7 @@ accumulating! {
     /// Counts of an operation: `due` is the sum of `answered`, all errors and `unfinished`.
     OperationTally {
         due: u64,
-        /// Responses with the expected status and values.
+        /// Responses with the expected status and all values to capture.
         answered: u64,
         /// Requests that have neither a response nor an error when the drain ends.
         unfinished: u64,
@@ -124,7 +124,7 @@ accumulating! {
     /// Counts of a use case: `due` is the sum of `done`, `failed` and `unfinished`.
     UseCaseTally {
         due: u64,
-        /// Arrivals for which the last response was received.
+        /// Arrivals whose steps have all succeeded.
         done: u64,
         /// Arrivals with a failed step.
         failed: u64,
@@ -134,7 +134,7 @@ accumulating! {
         latency: Distribution,
     }
 
-    /// Counts of a scenario, in the order of operations and use cases.
+    /// Counts for a scenario: one tally per operation and one per use case, in the scenario's order.
     ScenarioTally {
         operations: Vec<OperationTally>,
         use_cases: Vec<UseCaseTally>,
@@ -180,7 +180,7 @@ pub enum Fault {
     Write,
     /// The peer closed the connection before the response was complete.
     Closed,
-    /// No complete response within the timeout.
+    /// No complete response arrived within the timeout.
     Timeout,
     /// The response violates the protocol, or its end cannot be determined.
     Framing,
@@ -190,7 +190,7 @@ pub enum Fault {
     Reset,
     /// WebSocket only: the echo differs from the message.
     Mismatch,
-    /// Unexpected status.
+    /// The response has an unexpected status.
     Status,
     /// Scenario only: the response lacks a value that a later step needs.
     MissingCapture,

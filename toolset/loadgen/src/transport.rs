@@ -224,7 +224,7 @@ impl Transport {
         if self.tls.is_none() { self.socket.read(buffer) } else { self.read_records(buffer) }
     }
 
-    /// Read TLS records until none is available or the buffer is nearly full, so that no decrypted bytes remain.
+    /// Read TLS records until none is available or the buffer is nearly full. No decrypted bytes remain in `tls`.
     fn read_records(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return Ok(0) };
         let mut count = 0;

@@ -158,7 +158,7 @@ impl PeerSettings {
         Ok(())
     }
 
-    /// Keep the lower of both values for each setting.
+    /// For each setting, keep the lower of the two values.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine = mine.iter().copied().chain(theirs).min();

@@ -89,7 +89,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Decode a complete header block, and pass the fields to `field`. Unwanted fields may be skipped.
+    /// Decode a complete header block, and pass the fields to `field`. Fields that `wanted` rejects may be skipped.
     pub fn decode(
         &mut self,
         block: &[u8],

@@ -21,7 +21,7 @@ pub enum StreamEvent {
 pub struct Stream {
     pub id: u32,
     pub status: u16,         // 0 before the final head
-    pub size: u64,           // bytes of all frames
+    pub size: u64,           // bytes of the response's frames so far
     pub received: u64,       // bytes of the body so far
     pub length: Option<u64>, // Content-Length
     pub bodiless: bool,      // whether the response has no body, because the request was HEAD

@@ -135,7 +135,7 @@ fn limits_of_the_server_are_respected() {
 
 // ---- hand-made frames ------------------------------------------------------------------------------------------------
 
-/// Return a session with open streams 1, 3, 5, ..., in which the server has sent the settings.
+/// Return a session that has received the server's settings and has open streams 1, 3, 5, ...
 fn session(settings: &[(u16, u32)], streams: usize) -> Http2Session {
     let mut out = Vec::new();
     let mut session = Http2Session::new(Limits { window: 10_000, ..LIMITS }, &mut out);

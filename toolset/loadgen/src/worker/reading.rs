@@ -178,7 +178,7 @@ impl Worker {
         }
     }
 
-    /// Pass a response to its arrival, which schedules the next step or returns the fault.
+    /// Record a response for its arrival. Schedule the arrival's next step, or return the response's fault.
     fn advance_arrival(&mut self, i: u32, request: PendingRequest, response: Response, time: u64) -> Option<Fault> {
         let (runner, capture) = (self.runner.as_mut()?, &self.connections[i as usize].capture);
         let times = RequestTimes { due: request.intended, sent: request.sent, received: time };

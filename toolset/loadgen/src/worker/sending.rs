@@ -33,7 +33,7 @@ impl Worker {
         self.tally.backlog_peak = self.tally.backlog_peak.max(self.backlog.len() as u64);
     }
 
-    /// Send requests from the backlog while connections are free. `free_since` is when the latest of them became free.
+    /// Send requests from the backlog while connections are free. `free_since` is when a connection last became free.
     #[inline]
     pub(super) fn dispatch(&mut self, free_since: u64) {
         while !self.backlog.is_empty() {
