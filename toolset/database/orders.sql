@@ -1,5 +1,5 @@
--- Tables of the order service. Customers and items are seeded, with prices from a hash of the id. Servers create the
--- orders. Order ids come from an identity column, so all servers can use the same statements.
+-- Tables of the order service. Customers and items are seeded. An item's price comes from a hash of the item's id.
+-- Servers create the orders. Order ids come from an identity column, so all servers can use the same statements.
 CREATE TABLE customer (
   id integer NOT NULL PRIMARY KEY,
   name varchar(100) NOT NULL

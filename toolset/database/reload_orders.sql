@@ -1,2 +1,3 @@
--- Deletes the orders and their items in an external database, where the role must not reset the identity column.
+-- Deletes the orders and their items in an external database, where the benchmark's role cannot reset the identity
+-- column.
 DELETE FROM orders;

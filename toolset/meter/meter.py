@@ -4,7 +4,7 @@
 
 The program runs in a container with the host's process, control-group and network namespaces until standard input is
 closed. The image contains ``harness/host/metering.py`` and ``sockets.py``. Each reading includes the machine's
-monotonic time, so clocks need not be synchronised. If the metered container exits, the program prints
+monotonic time, so the machines' clocks need not be synchronised. If the metered container exits, the program prints
 {"gone": reason} and exits.
 """
 

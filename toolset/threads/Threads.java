@@ -9,8 +9,8 @@ import java.util.concurrent.CountDownLatch;
 /**
  * Measures the cost of platform and virtual threads, and prints it as a JSON object in SI units.
  *
- * <p>All threads exist at the same time. Each measurement runs in a new JVM, because the first thousand threads also
- * pay for class loading and arena allocation.
+ * <p>All threads exist at the same time. Each measurement runs in a new JVM, because a JVM's first thousand threads
+ * also pay for class loading and arena allocation.
  */
 public final class Threads {
 
@@ -86,7 +86,7 @@ public final class Threads {
     throw new IOException("/proc/self/status has no VmRSS");
   }
 
-  /** Measures in a new JVM. If the JVM crashes, the result is zero threads. */
+  /** Runs a measurement in a new JVM. If the JVM crashes, the result is zero threads. */
   private static Cost inItsOwnJvm(String kind, int number) throws Exception {
     String java = ProcessHandle.current().info().command().orElse("java");
     String source = System.getProperty("jdk.launcher.sourcefile", "toolset/threads/Threads.java");

@@ -1,5 +1,5 @@
--- Sends requests drawn at random from a file: `wrk … -s drawn.lua URL -- FILE SEED`. Each request in the file is a line
--- with its length in bytes, followed by the request.
+-- Sends requests drawn at random from a file: `wrk … -s drawn.lua URL -- FILE SEED`. In the file, each request follows
+-- a line with the request's length in bytes.
 
 dofile((debug.getinfo(1, "S").source:match("^@(.*/)") or "./") .. "report.lua")
 

@@ -36,7 +36,7 @@ pub trait Responder {
     fn accepted(&mut self) {}
 }
 
-/// A connection and the pending responses, which are sent in request order.
+/// A connection and its pending responses, which are sent in request order.
 #[derive(Debug)]
 struct Client {
     stream: TcpStream,
@@ -208,7 +208,7 @@ impl Server {
         }
     }
 
-    /// Close a connection. Pending responses are generated and discarded, because the responder counts them.
+    /// Close a connection. Generate and discard its pending responses, so that the responder's counts stay correct.
     fn close<R: Responder>(&mut self, index: u32, responder: &mut R) {
         if let Some(client) = self.clients[index as usize].take() {
             let mut discarded = Vec::new();

@@ -16,10 +16,10 @@ use crate::arguments::Arguments;
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const MESSAGES: u64 = 64; // distinct messages of a connection
-const SIZES: std::ops::RangeInclusive<u64> = 5..=1024; // bytes of a message
+const MESSAGES: u64 = 64; // number of distinct messages per connection
+const SIZES: std::ops::RangeInclusive<u64> = 5..=1024; // payload size of a message, in bytes
 
-/// Results of connections.
+/// Echoes and errors of one or more connections.
 #[derive(Default)]
 pub struct Counts {
     /// Echoes that equal their messages.
@@ -30,7 +30,7 @@ pub struct Counts {
     pub different: u64,
     /// Connections that could not be opened.
     pub connect: u64,
-    /// Connections that ended, or sent an invalid frame.
+    /// Connections that ended early, or on which the server sent an invalid frame.
     pub read: u64,
     /// Connections on which sending failed.
     pub write: u64,
@@ -55,7 +55,7 @@ pub async fn run(arguments: Arc<Arguments>, number: u64, start: Arc<Barrier>) ->
     start.wait().await;
     if let Ok(Ok((socket, _))) = connected {
         let end = Instant::now() + arguments.duration;
-        // At the end of the load, the exchange is dropped wherever it waits.
+        // At the end of the load, the timeout cancels the exchange, whatever it is waiting for.
         let _ = timeout_at(end, exchange(socket, &messages, arguments.depth, &mut counts)).await;
     } else {
         counts.connect = 1;
