@@ -18,7 +18,7 @@ from harness.paths import state_folder
 
 # Uids that systemd leaves unassigned, between the ranges for systemd-homed and for dynamic users.
 SERVER_UIDS = range(60578, 61184)
-LOCK_FOLDER = Path("/run/tfb")  # a locked file per allocated uid; it names the tfb process that owns the uid
+LOCK_FOLDER = Path("/run/tfb")  # one locked file per allocated uid; the file names the tfb process that owns the uid
 READ_CAPABILITY = "dac_read_search"  # lets servers read toolchains and builds in root's folders
 CACHE_FOLDER = ".cache"  # the only entry in a server's home folder that is not a link into root's home
 
@@ -78,7 +78,7 @@ def allocate_uid() -> int:
 
 
 def allocated_uids() -> Iterator[tuple[int, str]]:
-    """Yield (uid, identity of the tfb process) for each allocated uid, including the uids of killed processes."""
+    """Yield (uid, identity of the tfb process) for each allocated uid, even if this tfb process was killed."""
     for folder in _lock_folders():
         with suppress(OSError):
             for file in sorted(folder.iterdir()):
@@ -159,7 +159,7 @@ def describe_account(pool: AccountPool | None) -> str:
 
 
 def share_folder(folder: Path, *, list_content: bool = True) -> None:
-    """Let servers enter a scratch folder of root. If ``list_content`` is set, also let them list the content."""
+    """Let servers enter a scratch folder that root owns. If ``list_content`` is set, also let them list its entries."""
     if os.geteuid() == 0:
         with suppress(OSError):  # some containers forbid this; servers then run as root and need no access
             os.chown(folder, -1, server_group())
@@ -171,7 +171,7 @@ def server_home(account: Account | None) -> Iterator[dict[str, str]]:
     """Create a home folder for a server's account and yield environment variables that point to it.
 
     The folder contains links to the entries of root's home, where toolchains look for installed files. It is writable,
-    because GraalVM languages unpack libraries into it that their compilers need.
+    because the compilers of GraalVM languages unpack their libraries into it.
     """
     if account is None:
         yield {}

@@ -191,9 +191,10 @@ def replace_folder(place: str, content: str, without: str) -> None:
 
     Args:
         place: The folder to mount over.
-        content: The folder in which clients outside the namespace find the socket. It must not be in an overlay.
-        without: Path of a socket in ``content``. The first component of this path hides the entry of ``place`` with
-        that name.
+        content: The folder to mount. Clients outside the namespace find the socket here, so the folder must not be in
+            an overlay.
+        without: Path of the socket, relative to ``content``. If an entry of ``place`` has the name of the first
+            component of this path, hide the entry.
 
     Raises:
         OSError: The kernel does not permit the mounts.
@@ -211,7 +212,7 @@ def replace_folder(place: str, content: str, without: str) -> None:
             if stat.S_ISLNK(mode):
                 os.symlink(os.readlink(source), shown)  # noqa: PTH115, PTH211
                 continue
-            with contextlib.suppress(FileExistsError):  # already created for the account's previous program
+            with contextlib.suppress(FileExistsError):  # an earlier program created this mount point in ``content``
                 if stat.S_ISDIR(mode):
                     os.mkdir(shown)  # noqa: PTH102
                 else:
@@ -298,7 +299,10 @@ def _open_folders(paths: Iterable[str]) -> dict[str, int]:
 
 
 def _bind(folder: int, path: str) -> None:
-    """Bind-mount an open folder at ``path``, so that the mount flags can be set separately and no overlay hides it."""
+    """Bind-mount an open folder at ``path``, with mount flags of its own.
+
+    The descriptor refers to the folder even if an overlay hides the folder's path.
+    """
     if path.startswith(f"{_SHARED_MEMORY}/") and not os.path.lexists(path):
         os.makedirs(_encode(path), exist_ok=True)  # noqa: PTH103
     _mount(b"/proc/self/fd/%d" % folder, _encode(path), None, _MS_BIND | _MS_REC)

@@ -8,7 +8,7 @@ import os
 import re
 
 PASS_VARIABLE = "TFB_PASS_ENV"  # noqa: S105 - names additional variables to inherit, separated by commas
-CALLER_PREFIX = "TFB_CALLER_"  # prefix for the caller's values of variables that tfb changes
+CALLER_PREFIX = "TFB_CALLER_"  # if tfb changes the variable NAME, TFB_CALLER_NAME keeps the caller's value
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # Python variables that change which code is imported. Other variables, such as PYTHONUTF8, are harmless.
 PYTHON_VARIABLES = (

@@ -105,7 +105,7 @@ class TreeEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:
-    """A git repository. The folder ``top`` contains ``.git``. If ``account`` is None, git runs under tfb's account."""
+    """A git repository. The folder ``root`` contains ``.git``. If ``account`` is None, git runs under tfb's account."""
 
     root: Path
     account: Account | None = None

@@ -4,8 +4,8 @@
 from FOLDER. The guardian imports only ``child_setup`` and the standard library. It has a single thread, so it can fork
 safely. A child drops privileges before it receives the environment.
 
-The guardian is a subreaper: if the parent of a descendant exits, the descendant becomes the guardian's child. It lists
-all descendants in a file, the ledger. If the guardian is killed as well, ``tfb clean`` finds them there.
+The guardian is a subreaper: if the parent of a descendant exits, the descendant becomes the guardian's child. The
+guardian lists all descendants in a file, the ledger. If the guardian is killed as well, ``tfb clean`` finds them there.
 """
 
 import array
@@ -195,8 +195,8 @@ class Guardian:
         """Kill all descendants. PostgreSQL gets an immediate shutdown, which removes the shared memory.
 
         Orphans become children of the guardian. A guardian without children therefore has no descendants. Each step
-        kills all children, and searches for other descendants only if there are none. The search is slow, so a process
-        that keeps forking could escape it.
+        kills all children, and searches for other descendants only if no children remain to be killed. The search is
+        slow, so a process that keeps forking could escape it.
         """
         for pid in self._postmasters:
             _kill(pid, signal.SIGQUIT)

@@ -41,7 +41,7 @@ class Leftover:
 
 
 def local_leftovers() -> tuple[Leftover, ...]:
-    """Return the leftovers from exited owners, processes first, because they use the folders."""
+    """Return the leftovers of exited owners. Processes come first, because they use the folders."""
     return (*_processes(), *folder_leftovers())
 
 
@@ -128,11 +128,14 @@ def _end(candidate: psutil.Process) -> None:
                 raise
 
 
-def folder_leftovers(of: str | None = None) -> Iterator[Leftover]:
-    """Yield this user's scratch folders with an exited owner, and old folders without an owner."""
+def folder_leftovers(owner: str | None = None) -> Iterator[Leftover]:
+    """Yield this user's scratch folders that belong to ``owner``.
+
+    If ``owner`` is None, yield the folders of exited owners, and old folders without an owner.
+    """
     for scratch in ownership.find_scratch_folders():
-        if of:
-            is_abandoned = scratch.belongs_to(of)
+        if owner:
+            is_abandoned = scratch.belongs_to(owner)
         elif scratch.owner:
             earlier_boot = ownership.boot_id(scratch.owner) != ownership.boot_id(ownership.own_identity())
             is_abandoned = earlier_boot or ownership.owner_state(scratch.owner) == "dead"

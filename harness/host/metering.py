@@ -27,7 +27,7 @@ class Reading:
     rss: float | None  # bytes
     run_seconds: float | None  # time spent on a CPU, summed over threads (schedstat)
     wait_seconds: float | None  # time spent waiting for a CPU, summed over threads (schedstat)
-    compiler_seconds: float | None = None  # included in ``run_seconds``; None without compiler threads
+    compiler_seconds: float | None = None  # compiler threads' part of ``run_seconds``; None without such threads
     throttled_seconds: float | None = None
     pids: tuple[int, ...] = ()
     threads: int | None = None  # total number of threads
@@ -122,7 +122,7 @@ class ProcessTreeMeter:
     def read(self) -> Reading:
         """Return the counters. Raises ServerDiedError if the root process has exited."""
         read_at = time.monotonic()
-        private, shared_total, threads = 0, 0, 0  # pages of memory; shared pages are counted once
+        private, shared_total, threads = 0, 0, 0  # memory in pages; shared pages are counted once
         reaped, running_seconds = 0.0, 0.0
         alive: list[int] = []
         queue = [self.root, *self._adopted()]

@@ -17,7 +17,7 @@ from harness.records.remove_tree import remove_tree_if_possible
 OwnerState = Literal["alive", "dead", "unknown"]
 SCRATCH_PREFIX = "tfb-scratch-"  # prefix of each scratch folder's name
 OWNER_FILE = "owner"  # file in a scratch folder that identifies the owner
-_parents: list[Path] = []  # the last entry contains new scratch folders; default: the temporary folder
+_parents: list[Path] = []  # new scratch folders are created in the last entry; default: the temporary folder
 
 
 def own_identity() -> str:
@@ -26,7 +26,7 @@ def own_identity() -> str:
 
 
 def owner_state(owner: str) -> OwnerState:
-    """Return whether an owner is alive or dead, or "unknown" if it runs on a different machine or container."""
+    """Return whether an owner is alive or dead, or "unknown" if it runs on another machine or in another container."""
     pid, start, namespace_and_boot = (*owner.split(".", 2), "", "")[:3]
     if namespace_and_boot != _namespace_and_boot() or not pid.isdecimal() or len(pid) > 9:
         return "unknown"

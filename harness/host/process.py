@@ -62,7 +62,7 @@ class CommandTimeoutError(TfbError):
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessOptions:
-    """How to run a program.
+    """Options for running a program.
 
     Attributes:
         cwd: The working directory. The default is /, where only root can create files.

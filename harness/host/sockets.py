@@ -17,13 +17,13 @@ NLM_F_REQUEST_DUMP = 0x001 | 0x300
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 INET_DIAG_INFO = 2
 TCP_ESTABLISHED = 1
-# Offset of bytes_acked in struct tcp_info. It follows 8 bytes of flags, 24 u32 and two pacing rates.
+# Offset of bytes_acked in struct tcp_info, after 8 bytes of flags, 24 u32 fields and two u64 pacing rates.
 BYTES_ACKED = 120
 DIAG_MESSAGE = 72  # size of struct inet_diag_msg
 HEADER = struct.Struct("=LHHLL")
 ATTRIBUTE = struct.Struct("=HH")
 COUNTERS = struct.Struct("=QQ")  # bytes acknowledged, bytes received
-# Opcodes of the kernel filter for "at least" and "at most". The key is True for source ports.
+# True for the source port, False for the destination port -> the kernel filter's opcodes for "at least" and "at most".
 COMPARISON_CODES = {False: (4, 5), True: (2, 3)}
 
 

@@ -35,7 +35,7 @@ _current: list["_Guardian"] = []  # contains the guardian while it is running
 
 @dataclass(frozen=True, kw_only=True)
 class Enclosure:
-    """The folders that a program may write to. It can only read all other folders.
+    """The folders that a program may write to. All other folders are read-only or appear empty.
 
     ``child_setup.enter_mount_namespace`` describes the fields.
     """
@@ -243,7 +243,7 @@ def spawn(
 
 
 def kill_account_processes(uid: int) -> None:
-    """Kill all processes of an account that no other server uses."""
+    """Kill all processes of an account that only one server uses."""
     report, writer = os.pipe()
     request = _framed(json.dumps({"kill_account": uid}).encode("ascii"))
     try:

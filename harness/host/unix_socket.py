@@ -41,7 +41,8 @@ class UnixSocket:
         self.path = folder / name
         self._folder, self._name, self._is_own = folder, name, is_own
         self._checking = threading.Lock()
-        self._checked = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)  # last file that passed; at first /dev/null
+        # The file that was last checked successfully; initially /dev/null.
+        self._checked = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._checked)
 
     def connect(self, seconds: float) -> socket.socket:
@@ -56,14 +57,17 @@ class UnixSocket:
             return connection
 
     def checked_path(self) -> str:
-        """Return a path to the checked file, even if the server replaces it. Raises StartError or LoadError."""
+        """Return a path that leads to the checked file even if the server replaces the socket file.
+
+        Raises StartError or LoadError.
+        """
         try:
             with self._opened() as file:
                 checked = os.path.sameopenfile(self._checked, file)
             if not checked:  # connect only if necessary, because servers log connections without requests as errors
                 self.connect(CONNECT_SECONDS).close()
         except OSError as error:
-            message = f"tfb cannot connect to {self.path}: {error}. Read the server's log: it may have exited"
+            message = f"tfb cannot connect to {self.path}: {error}. The server may have exited: read its log"
             raise LoadError(message) from error
         return f"/proc/{os.getpid()}/fd/{self._checked}"
 

@@ -50,7 +50,7 @@ class Endpoint:
         return f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}{path}"
 
     def connect(self, seconds: float) -> socket.socket:
-        """Return a connection with a timeout for each operation. With TLS, the first operation does the handshake."""
+        """Return a connection with a timeout for each operation. The first operation performs any TLS handshake."""
         if self.unix:
             connection = self.unix.connect(seconds)
         else:
@@ -138,11 +138,11 @@ class Server:
     program: ServerProgram
     startup_time: float = 0.0  # seconds from the start to the first successful response
     upstream: "Upstream | None" = None  # upstream server that UPSTREAM_URL points to
-    inputs: "Inputs | None" = None  # files and ports that it finds in environment variables
+    inputs: "Inputs | None" = None  # files and ports that the server finds in environment variables
 
 
 def endpoint_of(server: Server, test_type: TestType) -> Endpoint:
-    """Return the address for requests of a test type, which may have a separate port."""
+    """Return the address for requests of a test type. Some test types have a separate port."""
     if not test_type.port_variable or server.inputs is None:
         return server.endpoint
     port = server.inputs.ports[test_type.port_variable]
@@ -300,10 +300,10 @@ class Runtime(Protocol):
     def generator(
         self, program: str, arguments: Sequence[str], *, waits_for_go: bool = False, folder: Path | None = None
     ) -> AbstractContextManager[RunningGenerator]:
-        """Start a load generator. ``program`` is ``wrk`` or a path. Names of scripts in toolset/wrk become paths.
+        """Start a load generator. ``program`` is a name, such as ``wrk``, or a path.
 
-        If ``waits_for_go`` is set, the generator prints that it is ready and waits for a line on stdin. It may write
-        files to ``folder``.
+        ``arguments`` may name scripts in toolset/wrk without a path. If ``waits_for_go`` is set, the generator prints
+        that it is ready and waits for a line on stdin. It may write files to ``folder``.
         """
 
     def versions(self) -> dict[str, str]:

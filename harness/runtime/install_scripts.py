@@ -60,7 +60,7 @@ class InstallScriptPolicy:
                     break
 
     def require_all(self) -> None:
-        """Raise BuildError if no build command has installed a package in ``local.install_scripts``."""
+        """Raise BuildError if the build commands have not installed every package in ``local.install_scripts``."""
         if self._remaining:
             raise BuildError(
                 f"{self._folder / CONFIG_FILE}: local.install_scripts: no build command has installed "

@@ -1,4 +1,4 @@
-"""Owns the privileges that servers may receive: ``--allow NAME=io_uring`` and ``--allow NAME=privileged``.
+"""Defines the privileges that servers may receive: ``--allow NAME=io_uring`` and ``--allow NAME=privileged``.
 
 On the local runtime, servers can use io_uring unless the kernel forbids it. Docker's default seccomp profile blocks
 io_uring, so containers need permission. Implementations receive it if the clone's latest commit declares
@@ -26,7 +26,7 @@ IO_URING_SYSCTL = Path("/proc/sys/kernel/io_uring_disabled")  # since Linux 6.6;
 
 
 def parse_allow(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Parse arguments such as ``NAME=io_uring,privileged``. Return the privileges by name. Raises UsageError."""
+    """Parse arguments such as ``NAME=io_uring,privileged``. Return privileges by implementation. Raises UsageError."""
     allowed: dict[str, tuple[str, ...]] = {}
     for argument in arguments:
         name, _, value = argument.partition("=")
@@ -70,7 +70,7 @@ def warn_without_consent(implementations: Sequence[Implementation]) -> None:
     for each in implementations:
         if each.entry.io_uring and IO_URING not in each.privileges:
             logger.warning(
-                "%s declares io_uring, but this clone's latest commit does not, so its container may not use it. To "
+                "%s declares io_uring, but not in this clone's latest commit, so the server may not use io_uring. To "
                 "permit it, add --allow %s=io_uring",
                 *(each.name, each.name),
             )

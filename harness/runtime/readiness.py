@@ -191,7 +191,7 @@ class _WaitNotice:
     _announced: set[str] = field(default_factory=set)
 
     def announce(self, progress: _Progress, *, unanswered: bool) -> None:
-        """Log the reason for the wait. ``unanswered`` is whether the server has not completed a response."""
+        """Log the reason for the wait. ``unanswered`` states whether a request still has no complete response."""
         reason = progress.waits_for
         if unanswered and not progress.responded:
             reason = "it accepted a connection, but has not sent a complete response"

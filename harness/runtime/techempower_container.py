@@ -57,7 +57,7 @@ def run_arguments(
         arguments += ["--add-host", f"tfb-database:{database_host}"]
     for privilege in implementation.privileges:
         arguments += PRIVILEGES[privilege]
-    try:  # the toolset's Docker library also splits like a shell
+    try:  # the toolset's Docker library also splits commands like a shell
         return [*arguments, image, *shlex.split(entry.docker_cmd or "")]
     except ValueError as error:
         raise UsageError(f"docker_cmd {entry.docker_cmd!r}: {error}") from error

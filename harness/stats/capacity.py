@@ -55,9 +55,9 @@ Reasons = Mapping[tuple[str, str], str]  # (test type, implementation) -> why th
 class PooledRequests:
     """Request counts of a process at a rate (or scenario factor), summed over all trials at that rate."""
 
-    rate: float
-    due: int
-    late: int
+    rate: float  # requests per second, or the scenario's load factor
+    due: int  # number of requests that were due
+    late: int  # number of requests that count as late
 
     def met(self, goal: LatencyGoal) -> bool:
         """Return whether the share of late requests is small enough for the goal."""
@@ -102,11 +102,11 @@ def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
 
 
 def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests | None, PooledRequests | None]:
-    """Return the highest load of a process that met the goal, and the lowest load above it that missed the goal.
+    """Return the highest load that met the goal, and the lowest load above it that missed the goal.
 
-    Loads below the capacity should meet the goal, and loads above it should miss it. Use the boundary with the fewest
-    exceptions to this rule. If several boundaries tie, use the lowest. A single stall of the machine at a low rate is
-    thus not mistaken for the capacity.
+    ``trials`` must belong to one process. Loads below the capacity should meet the goal, and loads above it should miss
+    it. Use the boundary with the fewest exceptions to this rule. If several boundaries tie, use the lowest. A single
+    stall of the machine at a low rate is thus not mistaken for the capacity.
     """
     pooled: dict[float, PooledRequests] = {}
     for load in filter(None, (_load_counts(trial, goal) for trial in trials)):
@@ -241,7 +241,7 @@ def _rank_brackets(
 
 
 def _rate_points(trials: Sequence[Trial]) -> tuple[ranking_model.RatePoint, ...]:
-    """Return the latency at each rate, lowest rate first. Rates are common to all, or shares of the throughput."""
+    """Return an implementation's latency at each common rate and at each share of the throughput, by ascending rate."""
     groups: defaultdict[tuple[str, float], list[Trial]] = defaultdict(list)
     for trial in trials:
         if isinstance(trial.load, OpenLoop) and trial.purpose in ("share", "common"):

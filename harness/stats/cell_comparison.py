@@ -78,7 +78,7 @@ def ratio(
     confidence: float,
     processes: Sequence[ProcessRecord] = (),
 ) -> Ratio | None:
-    """Return the ratio of cell ``a`` to cell ``b`` with an interval, or None if a cell's metric is unknown.
+    """Return cell ``a``'s metric divided by cell ``b``'s, with an interval, or None if either value is unknown.
 
     Cells in the same table are compared within that table's fit. Only metrics recorded once per process, such as the
     startup time, need ``processes``.

@@ -21,7 +21,7 @@ PROVISIONAL_BELOW = 5  # with fewer processes, intervals are correct but very wi
 # A cell counts as not warmed up if mean CPU per request over all trials, divided by the mean over the later half of the
 # trials, exceeds this ratio.
 MAX_WARM_UP_RATIO = 1.10
-MIN_FALL = 1.03  # a smaller decrease in CPU per request is not flagged, even if it is significant
+MIN_FALL = 1.03  # early / late CPU per request; a smaller ratio is not flagged, even if it is significant
 # Values outside this range (in seconds, bytes or requests per second) are invalid, and their ratios would overflow.
 MIN_VALUE, MAX_VALUE = 1e-15, 1e15
 PERCENTILES = ("50", "90", "99")  # percentiles in tables; trials record more percentiles

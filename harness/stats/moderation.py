@@ -216,7 +216,7 @@ class RowMeans:
     squared_error: FloatArray  # squared standard error; NaN if unknown
     df: FloatArray  # degrees of freedom of ``squared_error``
     moderated: bool  # whether each row has a separate variance estimate instead of a common estimate
-    # Rows x rows: covariance of the means that column effects cause; None unless runs were merged.
+    # Rows x rows: covariance that column effects cause between the means; None unless runs were merged.
     shared_error: FloatArray | None = None
 
     def half_width(self, confidence: float = CONFIDENCE) -> FloatArray:
@@ -250,7 +250,8 @@ def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
     variance = np.maximum(variance, window_noise)
     error, shared = variance * fitted.leverage, None
     if table.merged and np.isfinite(fitted.leverage).all():
-        # The variance of each row contributes to the column effects. In joined parts, the baseline contributes most.
+        # Each row's variance contributes to the errors of the column effects. In joined parts, the baseline
+        # contributes most.
         shared = fitted.shared_error(variance)
         error = variance / table.processes + np.diag(shared)
     is_known = np.isfinite(error) & (df > 0)
@@ -265,11 +266,11 @@ def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
 
 
 def standalone_means(table: TableFit, compared: RowMeans) -> RowMeans:
-    """Return the means with errors for absolute values, which reports display, instead of errors for ratios.
+    """Return the means with the errors of absolute values, for display, instead of the errors of ratios.
 
     Processes with the same number share an error. This error cancels in ratios, but not in absolute values.
     """
-    # These are the effects of process numbers that the fit removed. They are the same for all rows.
+    # The effects of process numbers, which the fit removed, are the same for all rows.
     removed = np.nansum(table.displayed - table.between.adjusted, axis=0)
     shared = removed / np.maximum((~np.isnan(table.displayed)).sum(axis=0), 1)
     df = max(len(shared) - 1, 1)

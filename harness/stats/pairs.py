@@ -19,7 +19,10 @@ MIN_DF_FOR_FOURTH_MOMENT = 4.5
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """Differences between log means. Their errors follow a t distribution times ``scale``. Unknown errors are NaN."""
+    """Differences between log means.
+
+    Errors, divided by ``scale`` and by their standard error, follow a t distribution. Unknown errors are NaN.
+    """
 
     value: FloatArray
     squared_error: FloatArray
@@ -48,7 +51,7 @@ class Differences:
 
 
 def differences(one: RowMeans, other: RowMeans, rows: RowIndices, columns: RowIndices) -> Differences:
-    """Subtract rows of ``other`` from rows of ``one``, with broadcasting.
+    """Subtract rows of ``other`` (indices: ``columns``) from rows of ``one`` (indices: ``rows``), with broadcasting.
 
     The difference of two independent t variables is approximated by a scaled t variable with the same second and fourth
     moments (Patil 1965, Biometrika 52). This is more accurate than Welch's approximation in the tails, where the many

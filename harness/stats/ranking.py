@@ -57,8 +57,8 @@ class _RankingInput:
 
     info: RunInfo
     rules: ProcessLimits
-    cells: Mapping[str, Mapping[str, Mapping[Load, CellTrials]]]  # test type -> implementation -> load
-    tables: Sequence[tuple[Metric, ValueTables, float]]  # throughput and CPU per request, each with a noise floor
+    cells: Mapping[str, Mapping[str, Mapping[Load, CellTrials]]]  # test type -> implementation -> load -> cell
+    tables: Sequence[tuple[Metric, ValueTables, float]]  # (metric, tables, noise floor) of each metric
     unranked: Mapping[tuple[str, str], str]  # (implementation, test type) -> reason
     caveats: Mapping[tuple[str, str], tuple[str, ...]]
     # (implementation, test type) -> (number of checks, number of checked responses)
@@ -74,7 +74,7 @@ class _RankingInput:
         return [*planned, *sorted(unplanned, key=lambda load: (load.connections, load.label))]
 
     def at(self, kind: str, name: str, load: Load | None) -> tuple[Load | None, CellTrials | None]:
-        """Return an implementation's cell at ``load``, and the load. If ``load`` is None, use the best load."""
+        """Return (load, cell) of an implementation at ``load``. If ``load`` is None, use the best load."""
         own = self.cells[kind].get(name, {})
         chosen = best_load(own) if load is None else load
         return chosen, own.get(chosen) if chosen is not None else None
@@ -276,7 +276,7 @@ TestTypeRankings = Mapping[str, ranking_model.TestTypeRanking]
 
 
 def _score_parts(test_types: TestTypeRankings) -> tuple[TestTypeRankings, Mapping[str, TestTypeRankings]]:
-    """Return the test types of the overall score, and of each group's score. A run of groups has a single score."""
+    """Return the test types of the overall score and of each group's score. If all have groups, ignore the groups."""
     parts: dict[str, dict[str, ranking_model.TestTypeRanking]] = {}
     for kind, ranking in test_types.items():
         parts.setdefault(ranking.group, {})[kind] = ranking
@@ -333,7 +333,7 @@ def _overall_scores(
 def _scores(
     run: _RankingInput, metric: Metric, tables: ValueTables, fits: Sequence[TableFit], floor: float
 ) -> dict[str, ranking_model.Standing]:
-    """Return the scores for a metric. If lower values are better, invert the ratios: a higher score is better."""
+    """Return the scores for a metric. If lower values are better, invert the ratios, so that higher is better."""
     reference = run.info.reference
     names = [name for name in fits[0].names if all(name in table.names for table in fits)]
     if reference not in names:
@@ -358,8 +358,8 @@ def _notes(run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRa
     elif part:
         yield (
             f"the run joins {part.count} parts: ratios between parts are computed through {info.reference}, so a part "
-            "that lacks its results is not ranked; intervals do not account for machine differences that change "
-            "ratios"
+            f"without results of {info.reference} is not ranked; intervals do not account for machine differences that "
+            "change ratios"
         )
     elif len(info.sets) > 1:
         names = ", ".join(one.name for one in info.sets[:20]) + (", …" if len(info.sets) > 20 else "")

@@ -153,7 +153,7 @@ class GoalRow(Record):
 
     implementation: str  # implementation name
     capacity: Standing | None  # capacity in requests/s or, for a scenario, as a load factor
-    above: float | None  # lowest rate (or factor) above the capacity that missed the goal (median)
+    above: float | None  # lowest rate (or factor) that is above the capacity and missed the goal (median)
     # Closed-loop throughput (median across processes).
     closed_loop: Annotated[float | None, Field(alias="closed_loop_requests_per_second")] = None
     ranked: bool = True  # whether the row is ranked

@@ -59,7 +59,7 @@ class AdditiveFit(RowVariances):
     informative: FloatArray  # rows x columns: 1 for the values from which column effects are estimated, otherwise 0
 
     def shared_error(self, variance: FloatArray) -> FloatArray:
-        """Return the covariance (rows x rows) of row means that column effects cause, given each row's variance."""
+        """Return the covariance (rows x rows) that column effects cause between row means, given row variances."""
         share = variance / np.maximum(self.informative.sum(axis=1), 1)
         of_residuals = np.diag(variance @ self.informative) - (self.informative.T * share) @ self.informative
         return np.asarray(self.weights @ of_residuals @ self.weights.T)

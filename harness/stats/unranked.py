@@ -24,7 +24,7 @@ def is_ranked(info: RunInfo) -> bool:
 def unranked_reasons(
     info: RunInfo, trials: Sequence[Trial], processes: Sequence[ProcessRecord], verdicts: Sequence[VerificationRecord]
 ) -> dict[VerdictKey, str]:
-    """Return the reasons for not ranking, by (implementation, test type). Ranked pairs do not occur."""
+    """Return why implementations are not ranked, by (implementation, test type). Ranked pairs are omitted."""
     reasons: dict[VerdictKey, str] = {}
     for key, result in _objections(trials):
         if result.outcome is Outcome.FAIL:
@@ -52,9 +52,9 @@ def unranked_reasons(
 def verified_amounts(
     trials: Sequence[Trial], verdicts: Sequence[VerificationRecord]
 ) -> dict[VerdictKey, tuple[int, int]]:
-    """Return the number of checks in the most thorough verification, and the number of checked responses under load.
+    """Return (checks in the most thorough verification, responses checked under load) by (implementation, test type).
 
-    If a verdict lists no passed checks, it was shortened for publication, so the number of checks is unknown.
+    If a verdict lists no passed checks, it was shortened for publication. The number of checks is then unknown (0).
     """
     checks, responses = Counter[VerdictKey](), Counter[VerdictKey]()
     for verdict in verdicts:

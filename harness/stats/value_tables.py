@@ -101,7 +101,7 @@ class ValueTables:
     ) -> dict[str, Standing]:  # fmt: skip
         """Rank the rows of ``table`` (default: the only table), with ratios to ``reference``.
 
-        ``alpha`` is the family-wise error of all decisions. Rows tie if they differ by less than ``floor`` (relative).
+        ``alpha`` is the family-wise error of all decisions. Rows tie if their relative difference is below ``floor``.
         """
         table = table or self.fits[SINGLE_TABLE]
         compared = moderated_means(table, self.prior)
@@ -150,12 +150,12 @@ def estimate_from_logs(logs: FloatArray, width: float) -> Estimate:
 def estimate_percentiles(
     loads: Iterable[tuple[int, Mapping[str, float], int]], points: Collection[str] | None = None
 ) -> dict[str, Estimate]:
-    """Return the median over processes of each latency percentile, with an interval.
+    """Return, for each latency percentile, the median over processes with an interval.
 
-    A percentile is omitted if a process has no load with enough responses for this percentile.
+    A percentile is omitted if any process lacks a load with enough responses for this percentile.
 
     Args:
-        loads: For each load: process number, percentile (such as "99") -> seconds, and number of responses.
+        loads: One tuple per load: (process number, {percentile such as "99": seconds}, number of responses).
         points: Percentiles to return; None for all.
     """
     values: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))

@@ -7,7 +7,7 @@ from harness.plugins import ObjectPath, Plugin
 
 
 class OrdersPlugin(Plugin):
-    """Plugin that adds the test type ``order`` with use cases, checks and database tables."""
+    """A plugin that adds the test type ``order``, with its use cases, checks and database tables."""
 
     test_types: ClassVar[Mapping[str, ObjectPath]] = {"order": "harness.extras.orders.test_type:ORDER"}
     verifications: ClassVar[Mapping[str, ObjectPath]] = {"order": "harness.extras.orders.gathering"}

@@ -47,7 +47,7 @@ class OrderTables:
         self.admin = database.admin_user is not None
 
     def ignore_old(self) -> None:
-        """Limit ``orders`` to the newest 200 orders from now on, because a load creates too many to read them all."""
+        """Limit ``orders`` to the newest 200 orders from now on, because a load creates too many orders to read."""
         # A server's list of orders contains at most 100, so 200 suffice.
         query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT 200) AS newest"
         (self.above,) = self._connection.execute(query).fetchone() or (0,)

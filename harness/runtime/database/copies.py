@@ -59,7 +59,7 @@ class RunDatabase:
 
     def __init__(self, address: DatabaseAddress, log: Path) -> None:
         self.address, self.log = address, log
-        self.log_offset = 0  # size of the log when the database was last restored
+        self.log_offset = 0  # size of the log, in bytes, when the database was last restored
         self._copies = 0  # number of private databases
 
     def exit_reason(self) -> str | None:
@@ -101,8 +101,8 @@ class RunDatabase:
 
         While private databases exist, no server can connect to the shared database. PostgreSQL therefore rejects a
         server that ignores DBNAME or DBUSER, instead of letting it change tables that tfb does not verify. TechEmpower
-        folders use the shared database, because the name is in their source code. If ``empty`` is set, the database
-        has no tables, and the server's role owns it.
+        folders use the shared database, because their source code contains its name. If ``empty`` is set, the private
+        database has no tables, and the server's role owns it.
         """
         if self.owned:
             self.restore()

@@ -53,7 +53,7 @@ class ExternalDatabase(NoDatabase):
 
 @contextmanager
 def external_database(host: str, port: int = 5432) -> Iterator[ExternalDatabase]:
-    """Check that the benchmark's tables exist. Otherwise raise StartError with the commands that create them."""
+    """Restore and yield an external database. If tables are missing, raise StartError with commands to create them."""
     database = ExternalDatabase(DatabaseAddress(host=host, port=port))
     try:
         database.restore()

@@ -34,7 +34,7 @@ class RefusalWatch:
 
     address: DatabaseAddress  # address and account that tfb passes to the server
     log: Path | None  # PostgreSQL's log; None if tfb cannot read it
-    begin: int  # size of the log before the server started
+    begin: int  # size of the log, in bytes, before the server started
 
     @classmethod
     def start(cls, address: DatabaseAddress, log: Path | None) -> "RefusalWatch":
@@ -44,7 +44,7 @@ class RefusalWatch:
     def find_mistakes(self, server_log: Path, *, expected: bool = False) -> tuple[str, ...]:
         """Return up to three clauses about variables that the server ignores, such as "connects as user app, but …".
 
-        If the server never connected, quote the reason in ``server_log``. Set ``expected`` if the server has received
+        If the server never connected, quote the reason from ``server_log``. Set ``expected`` if the server has received
         requests for database rows, and must therefore have connected.
         """
         if self.address == NO_DATABASE or self.log is None:

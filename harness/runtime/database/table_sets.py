@@ -13,7 +13,7 @@ class TableSet:
     seed_script: str  # creates and fills the tables
     refill_script: str  # restores the rows while servers are connected; runs as the administrator
     reload_script: str  # restores the rows of an external database; runs as the benchmark's role
-    exists_query: str  # returns whether an external database has these tables; if not, tfb leaves it alone
+    exists_query: str  # returns whether an external database has these tables; if not, tfb skips ``reload_script``
     state_queries: Mapping[str, str]  # additions to ``QUERIES`` in harness.verify.checks.after_load
 
 
