@@ -67,11 +67,12 @@ def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
     folders = (
         [each for each in results.iterdir() if is_run_folder(each) and each.name != ROUNDS] if results.is_dir() else []
     )
-    if len(folders) > MAX_LISTED:
+    states = {folder: file_state(folder / "run.json") for folder in folders}
+    if len(folders) > MAX_LISTED or sum(max(0, state[0]) for state in states.values()) > MAX_LISTED_BYTES:
         folders.sort(key=started_at, reverse=True)
     free_bytes = MAX_LISTED_BYTES
     for index, folder in enumerate(folders):
-        state = file_state(folder / "run.json")
+        state = states[folder]
         free_bytes -= max(0, state[0])
         if index >= MAX_LISTED or free_bytes < 0:
             message = (

@@ -202,5 +202,9 @@ def test_very_many_runs_are_listed_in_part(tmp_path: Path, client: TestClient, m
     found = client.get("/api/runs").json()
     assert [run["run_id"] for run in found["runs"]] == ["run-5", "run-4", "run-3"]
     assert "older runs are not listed" in found["broken"][0]["message"]
+    monkeypatch.setattr(results_folder, "MAX_LISTED", 100)
+    run_bytes = (tmp_path / "results" / "run-5" / "run.json").stat().st_size
+    monkeypatch.setattr(results_folder, "MAX_LISTED_BYTES", run_bytes * 5 // 2)
+    assert [run["run_id"] for run in client.get("/api/runs").json()["runs"]] == ["run-5", "run-4"]
     monkeypatch.setattr(results_folder, "MAX_LISTED_BYTES", 10)
     assert client.get("/api/runs").json()["runs"] == []
