@@ -244,8 +244,9 @@ class Repository:
         notes = []
         if pointers:
             more = f" and {len(pointers) - 3} more" if pointers[3:] else ""
+            verb = "contain" if pointers[1:] else "contains"
             notes.append(
-                f"tfb does not run git filters (for example Git LFS), so {', '.join(pointers[:3])}{more} contain "
+                f"tfb does not run git filters (for example Git LFS), so {', '.join(pointers[:3])}{more} {verb} "
                 "pointers instead of the content. If the content is needed, compare two folders (--base dir:A --head "
                 "dir:B)"
             )

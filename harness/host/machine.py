@@ -160,25 +160,25 @@ class ControlGroups:
 
     def cpu_quota(self) -> float | None:
         """Return the number of CPUs that the quotas allow, or None if there is no quota."""
-        quotas = [*self._smallest("", _quota_v2), *self._smallest("cpu", _quota_v1)]
+        quotas = [*self._values("", _quota_v2), *self._values("cpu", _quota_v1)]
         return min(quotas, default=None)
 
     def throttled_seconds(self) -> float | None:
         """Return how long, in seconds, quotas have throttled the most affected group, or None if there is no quota."""
-        return max((*self._smallest("", _throttled_v2), *self._smallest("cpu", _throttled_v1)), default=None)
+        return max((*self._values("", _throttled_v2), *self._values("cpu", _throttled_v1)), default=None)
 
     def memory_limit(self) -> float | None:
         """Return the memory limit in bytes, or None if there is no limit."""
-        limits = [*self._smallest("", _limit("memory.max")), *self._smallest("memory", _limit("memory.limit_in_bytes"))]
+        limits = [*self._values("", _limit("memory.max")), *self._values("memory", _limit("memory.limit_in_bytes"))]
         return min(limits, default=None)
 
     def free_memory(self) -> float | None:
         """Return the bytes of memory left within the limits, or None if there is no limit."""
-        v2 = self._smallest("", _free("memory.max", "memory.current", "inactive_file"))
-        v1 = self._smallest("memory", _free("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
+        v2 = self._values("", _free("memory.max", "memory.current", "inactive_file"))
+        v1 = self._values("memory", _free("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
         return min([*v2, *v1], default=None)
 
-    def _smallest(self, controller: str, read: Callable[[Path], float | None]) -> Iterator[float]:
+    def _values(self, controller: str, read: Callable[[Path], float | None]) -> Iterator[float]:
         """Yield ``read(group)`` for each group of a controller, except None. For cgroup v2, ``controller`` is empty."""
         for folder in self._folders(controller):
             if (value := read(folder)) is not None:
