@@ -38,8 +38,8 @@ REMEDIES = {
 }
 ENGINE = "engine"  # marks a stage that needs a container engine
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-# Environment variable with a deadline as a Unix time. After it, the check skips the remaining implementations. If the
-# variable is unset, there is no deadline.
+# Environment variable that holds a deadline (Unix time). After the deadline, the check skips the remaining
+# implementations. If the variable is unset, there is no deadline.
 DEADLINE_VARIABLE = "TFB_CHECK_UNTIL"
 CHECK_SECONDS = 32 * 60.0  # seconds from the start of the check to the deadline
 TEMPORARY_BYTES = 4 << 30  # minimum free space in /dev/shm for the tests' temporary files
@@ -55,7 +55,7 @@ class Stage:
     command: tuple[str, ...]
     cwd: Path = REPOSITORY
     needs: tuple[str, ...] = ()  # required tools, or ENGINE; the stage is skipped if any is missing
-    retry: bool = False  # whether to repeat failed tests, because tests of real servers can fail on a busy machine
+    retry: bool = False  # whether to repeat failed tests; tests of real servers can fail on a busy machine
     alongside: tuple[str, ...] = ()  # command to run in parallel on idle CPUs; the output and status are ignored
 
 

@@ -51,8 +51,8 @@ RecordType = TypeVar("RecordType", bound=Record)
 BASE, COPY = "@base", "~copy"  # name suffixes of base's implementations and of control copies
 ROUND_NOTE = (
     "The published round used different machines, load generators, networks and often different versions, so requests "
-    'per second are not compared. "× mean" is the ratio to the geometric mean of the implementations in both the run '
-    "and the round. Ranks count only these implementations."
+    'per second are not compared. "× mean" is the ratio to the geometric mean of the implementations that the run '
+    "and the round share. Ranks count only these implementations."
 )
 
 
@@ -113,10 +113,10 @@ class ServiceFlags:
     ] = None
     strict: Annotated[bool, Parameter(help='service: for "cannot tell", exit with 1 instead of 4')] = False
     bisect: Annotated[
-        bool, Parameter(help='service: for git bisect run, exit with 125 if the verdict is "cannot tell" or "failed"')
+        bool, Parameter(help='service: for "git bisect run": exit with 125 if the verdict is "cannot tell" or "failed"')
     ] = False
     confirm: Annotated[
-        bool, Parameter(help='service: after "slower", run a second session; report a slowdown only if both agree')
+        bool, Parameter(help='service: after "slower", measure again; report a slowdown only if both verdicts agree')
     ] = False
     markdown: Annotated[bool, Parameter(help="service: print the verdict as Markdown, for a pull request")] = False
     history: Annotated[
@@ -344,7 +344,8 @@ def compare_with_round(round_file: Path, run: Path, *, as_json: bool) -> int:
     )
     if not result.rows:
         raise UsageError(
-            f"{round_file} and {run} have no implementation in common: name a run of an implementation in the round"
+            f"{round_file} and {run} have no implementation in common: choose a run that measured an implementation of "
+            "the round"
         )
     if as_json:
         document = {"round": published_round.name, "environment": published_round.environment, **asdict(result)}

@@ -18,7 +18,7 @@ from harness.runtime import compose
 from harness.runtime.choice import uses_local_runtime
 
 CONSENTED = "TFB_CONSENTED"  # ./tfb sets this environment variable if the user has already consented
-CONSENT_FILE = "builds-as-root"  # file in the state folder that records the consent to builds as root
+CONSENT_FILE = "builds-as-root"  # file in the state folder; it exists if the user allowed builds to run as root
 
 
 def resolve_consent(settings: Settings) -> Consent:
@@ -49,7 +49,7 @@ def resolve_consent(settings: Settings) -> Consent:
 
 
 def _remember_consent() -> None:
-    """Record the user's consent to builds as root, so that later runs do not ask again."""
+    """Record that the user allows builds to run as root, so that later runs do not ask again."""
     path = state_folder() / CONSENT_FILE
     safe_write.make_folder(path.parent)
     safe_write.replace(

@@ -117,10 +117,10 @@ def clean(
     yes: Annotated[bool, Parameter(help="remove leftovers without asking")] = False,
     machines: MachineFlags = NO_MACHINES,
 ) -> int:
-    """Remove images that tfb built, cached dependencies, and leftovers from killed runs.
+    """Remove cached dependencies, leftovers from killed runs, and images that tfb built.
 
-    Leftovers are processes, scratch folders, containers and networks. Images
-    that tfb did not tag, the base image and the build cache are kept. With
+    Leftovers are processes, scratch folders, containers and networks. The base
+    image, the build cache, and images that tfb did not tag are kept. With
     --server-host or another machine flag, clean removes images and leftovers
     from the named machines only. The exit code is 1 if something could not be
     removed.

@@ -45,7 +45,7 @@ def complete_languages(*_: object) -> list[str]:
 
 
 def complete_runs(*_: object) -> list[str]:
-    """Return the ids of the runs in the results folder, newest first."""
+    """Return the ids of the runs in the results folder, newest first, then the published rounds."""
     rounds = (f"round-{path.name}" for path in RESULTS.glob("rounds/*"))
     return [*sorted((path.parent.name for path in RESULTS.glob("*/run.json")), reverse=True), *rounds]
 
@@ -200,7 +200,7 @@ class CommonFlags(MachineFlags):
         Strings,
         _flag(
             COMMON,
-            "test types, such as json or db, or all for TechEmpower's; default: the profile's (for verify: every type)",
+            "test types, such as json or db; all: TechEmpower's types; default: the profile's (for verify: every type)",
             "TYPE",
             completer=complete_test_types,
         ),
@@ -241,7 +241,7 @@ class CommonFlags(MachineFlags):
     ] = None
     allow: Annotated[
         Strings,
-        _flag(ENVIRONMENT, "permit NAME to use io_uring, or run its container privileged", "NAME=PRIVILEGE"),
+        _flag(ENVIRONMENT, "permit implementation NAME to use io_uring or a privileged container", "NAME=PRIVILEGE"),
     ] = ()
     force_rm: Annotated[bool, _flag(ENVIRONMENT, "remove the images that this run built")] = False
     yes: Annotated[bool, _flag(COMMON, "install missing packages and build as root without asking")] = False

@@ -47,7 +47,7 @@ def command(
 
 
 def _remarks(implementation: Implementation) -> Sequence[str]:
-    """Return an implementation's restrictions, in parentheses."""
+    """Return an implementation's restrictions as remarks, for example ``(Docker)``."""
     if implementation.unsupported_reason:
         return (f"(needs {implementation.entry.database}, which tfb does not run)",)
     return () if implementation.local else ("(Docker)",)

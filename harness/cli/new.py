@@ -176,7 +176,7 @@ def _choose_language(
 def _choose_source(
     implementations: Mapping[str, Implementation], options: NewFlags, types: Sequence[str]
 ) -> Implementation:
-    """Return the implementation to copy. It offers all of the test types.
+    """Return the implementation to copy. It must offer all test types in ``types``.
 
     Prefer the default implementation, then core implementations, then implementations without tags, then
     implementations with many test types.
@@ -211,7 +211,7 @@ def _choose_source(
 
 
 def _default_types(source: Implementation | None) -> tuple[str, ...]:
-    """Return the test types to offer without --type: the scored types, or the source's types outside groups."""
+    """Return the types to offer without --type: the source's ungrouped test types or, without a source, scored types."""
     return tuple(name for name in source.urls if not TEST_TYPES[name].group) if source else resolve_test_types(())
 
 

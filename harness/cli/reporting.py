@@ -31,7 +31,7 @@ class FormatFlags:
     """Flags for the format and the destination of a report."""
 
     format: Annotated[str, Parameter(help="text, markdown, csv, json or techempower")] = "text"
-    html: Annotated[bool, Parameter(help="write an HTML file that works offline to the run's folder")] = False
+    html: Annotated[bool, Parameter(help="write a self-contained HTML file to the run's folder")] = False
     levels: Annotated[bool, Parameter(help="print a table for every load, not only for the headline loads")] = False
     output: Annotated[Path | None, Parameter(help="write to this file instead of stdout", metavar="FILE")] = None
 
@@ -42,7 +42,7 @@ class PublishFlags:
     """Flags for merging or publishing several runs."""
 
     site: Annotated[
-        Path | None, Parameter(help="publish the runs as a round of static pages in this folder", metavar="DIR")
+        Path | None, Parameter(help="publish the runs as a round: write static pages to this folder", metavar="DIR")
     ] = None
     round: Annotated[
         str | None, Parameter(help="with --site: name of the round; default: today's date", metavar="NAME")
@@ -86,7 +86,7 @@ def report(
 
 
 def _find_runs(names: tuple[str, ...], results: Path, flags: PublishFlags) -> list[Path]:
-    """Return the folders of the named runs. If they are deployments or parts, merge them and return the merged run."""
+    """Return the folders of the named runs. If they are deployments or parts, return the merged run's folder."""
     with interruption.held_while_loading():
         from harness.records import store
         from harness.records.run_folders import find_run
@@ -114,7 +114,7 @@ def _find_runs(names: tuple[str, ...], results: Path, flags: PublishFlags) -> li
 
 
 def _publish(folders: list[Path], site: Path, flags: PublishFlags) -> int:
-    """Publish the runs as a round of static pages, and print the path of index.html."""
+    """Write the static pages of a round that consists of the runs, and print the path of index.html."""
     now = float(os.environ.get("SOURCE_DATE_EPOCH") or time.time())  # reproducible-builds.org
     round_name = flags.round or time.strftime("%Y-%m-%d", time.gmtime(now))
     PUBLISH_SITE.load()(folders, site, name=round_name, published_at=now, url=flags.url or "")

@@ -146,6 +146,6 @@ def _notes(settings: Settings) -> Iterator[str]:
     declared = {name for i in selected for name in i.urls}
     omitted = [name for name in settings.test_types if name in declared and TEST_TYPES[name].calls_upstream]
     if omitted and not can_reach_upstream(selected, settings):
-        cargo = f"building the upstream needs cargo: {advice.describe_missing('cargo', '>=1.85')}"
-        reason = "a bridge network or remote machine cannot reach the upstream"
+        cargo = f"building the upstream service needs cargo: {advice.describe_missing('cargo', '>=1.85')}"
+        reason = "a bridge network or remote machine cannot reach the upstream service"
         yield f"test types left out: {', '.join(omitted)} ({reason if upstream.available() else cargo})"

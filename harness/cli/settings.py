@@ -83,7 +83,7 @@ def resolve_hosts(flags: MachineFlags) -> Hosts:
 
 
 def resolve_test_types(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the test types that names of test types and groups select, in the order of measurement.
+    """Return the test types selected by names of test types or of groups, in the order of measurement.
 
     Select all scored test types if there are no names. Raises UsageError if a name is unknown.
     """

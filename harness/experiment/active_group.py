@@ -37,7 +37,7 @@ class ActiveGroup:
     members: dict[Process, Candidate] = field(default_factory=dict)
     test_types: dict[Process, set[str]] = field(default_factory=dict)  # test types that can still be measured
     warm_ups: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # by process and test type
-    late_processes: set[Process] = field(default_factory=set)  # processes that ran out of time and skipped a load
+    late_processes: set[Process] = field(default_factory=set)  # processes with a load skipped for lack of time
     busy: set[Process] = field(default_factory=set)  # processes that use CPU time while idle
     trials: list[Trial] = field(default_factory=list)
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))

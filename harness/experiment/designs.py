@@ -21,7 +21,8 @@ from harness.stats.stopping import undecided
 MAX_COMMON_RATE_SHARE = 0.95  # skip common rates above this fraction of the closed-loop throughput
 # Arrivals are random, so the capacity search accepts trials with at least this fraction of the expected requests.
 ARRIVALS_MARGIN = 0.9
-# TechEmpower starts with the primer, a short load over a few connections. It pauses after the primer and the warm-up.
+# TechEmpower starts with the primer, a short load over a few connections. It pauses after the primer, and again after
+# the warm-up.
 PRIMER_CONNECTIONS, TECHEMPOWER_PAUSE_SECONDS = 8, 5.0
 TECHEMPOWER_SHORT_PAUSE = 0.4  # pause between two loads, as a fraction of the pause after the primer
 # If a process completes fewer than FEWEST_ROUNDS rounds, the run measures only half of the remaining processes, but at
@@ -79,7 +80,7 @@ def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_gr
     expected = [(c.implementation, kind) for c in plan.candidates for kind in c.test_types]
     undecided_pairs: Sequence[tuple[str, str]] = expected
     trials: list[Trial] = []
-    exclusive: set[str] = set()  # implementations that used a CPU while idle; each now runs in a separate group
+    exclusive: set[str] = set()  # implementations that used CPU time while idle; each now runs in a separate group
     failed: set[str] = set()  # implementations that did not start
     number, processes_left, start = 0, rules.maximum, 0.0
     while processes_left:

@@ -91,7 +91,7 @@ def _crate(name: str) -> FirstUseTask:
 
 
 def calls_upstream(settings: Settings, plan: Plan) -> bool:
-    """Return whether this run's servers can call the upstream service."""
+    """Return whether a server of this run calls the upstream service and can reach it."""
     hidden = settings.network_mode == "bridge" or settings.hosts.uses_remote_machines
     called = any(kind.calls_upstream for each in plan.implementations for kind in each.test_types.values())
     return called and not hidden and upstream.available()
@@ -134,9 +134,10 @@ def past_build_seconds(plan: Plan, results: Path) -> dict[str, float | None]:
 def expected_build_seconds(
     implementations: Sequence[Implementation], past: Mapping[str, float | None]
 ) -> dict[str, float]:
-    """Return the expected time of each build in seconds. If implementations share a build, only the first has a time.
+    """Return each implementation's expected build time in seconds.
 
-    ``past`` contains the seconds of earlier builds, or None if unknown.
+    If implementations share a build, the time of all but the first is 0. ``past`` maps each implementation to the
+    seconds of its latest build, or to None if unknown.
     """
     seconds: dict[str, float] = {}
     counted: set[object] = set()

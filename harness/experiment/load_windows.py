@@ -41,7 +41,7 @@ class LoadWindows:
     ) -> None:
         """Read the counters each second until the generator exits. Raises LoadError after ``max_seconds``."""
         started_at = clock.monotonic()
-        # Wait until the generator has connected, because the container may take seconds to start. Give up after 5 s.
+        # Wait until the generator has connected, because its container may take seconds to start. Give up after 5 s.
         while not self._is_connected(self._sockets.read()) and clock.monotonic() - started_at < 5.0:
             if running.wait(0.01) is not None:
                 break

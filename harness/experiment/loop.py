@@ -39,7 +39,7 @@ class RecordedProcesses:
         }
 
     def result(self, step: Step) -> StepResult | None:
-        """Return the recorded result of a finished process's step, or None if the process is not finished."""
+        """Return a step's recorded result, or None if the step must be executed."""
         if isinstance(step, Rest | ReadTime):
             return None
         process = step.cell.process if isinstance(step, Warm | Measure) else step.process
@@ -91,7 +91,7 @@ class Deadline:
 
 @dataclass(kw_only=True)
 class MeasuringClock(Clock):
-    """A clock that pauses while starting or stopping an implementation takes longer than planned.
+    """A clock that excludes delays: the time by which starting or stopping an implementation exceeds the plan.
 
     With an ordinary clock, an implementation that starts slowly would reduce the measurement time of the other
     implementations.

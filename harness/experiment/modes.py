@@ -239,7 +239,7 @@ class BuiltServers:
 
     @cached_property
     def database(self) -> SharedDatabase:
-        """The database, which the first access starts. If all builds fail, it is never started."""
+        """The database. It starts on first access, so it never starts if all builds fail."""
         return self.open_database()
 
 

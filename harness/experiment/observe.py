@@ -26,7 +26,7 @@ class Observation(LoadObservations):
     """Measurements that the generator and the harness took during a load."""
 
     result: LoadResult
-    idle_cpus: tuple[float | None, ...] = ()  # CPUs used by each idle server
+    idle_cpus: tuple[float | None, ...] = ()  # number of CPUs that each idle server used
 
 
 @dataclass(frozen=True, kw_only=True)

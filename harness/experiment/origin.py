@@ -30,7 +30,7 @@ logger = logging.getLogger("tfb.origin")
 
 
 def seal_run(folder: Path, info: RunInfo, settings: Settings) -> None:
-    """Seal a new run. If sealing fails, log a warning, because ``--resume`` will then ask for consent."""
+    """Seal a new run. If this fails, log a warning that ``--resume`` will ask for consent."""
     try:
         key = _key(create=True)
         places = list_places(settings)
@@ -58,7 +58,7 @@ def require_same_places(folder: Path, info: RunInfo, settings: Settings) -> None
 def _sealed_places(folder: Path, info: RunInfo) -> list[object] | None:
     """Return the sealed folders and machines of a run, or None if the seal is not valid.
 
-    Read the seal and the sealed values at once, because the file may change between two reads.
+    Read the seal and the sealed values in a single read, because the file may change between two reads.
     """
     record = _read(folder)
     places, seal = record.get("places"), record.get("seal")
@@ -135,7 +135,7 @@ def _private(path: Path, *, create: bool) -> Iterator[int | None]:
         yield None
         return
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)  # otherwise, two runs that start at once could create different keys
+        fcntl.flock(folder, fcntl.LOCK_EX)  # without the lock, two runs that start together could create different keys
         if create and os.fstat(folder).st_uid == os.geteuid():
             os.fchmod(folder, 0o700)
         yield folder if _is_private(os.fstat(folder)) else None

@@ -27,7 +27,7 @@ from harness.runtime.choice import can_run_side_by_side
 from harness.stats.unranked import AT_RATES
 from harness.units import format_elapsed
 
-# Predicted seconds to start a server and a database, and to perform a process's final checks and stop it.
+# Predicted seconds of a start (server and database), and of a stop (with the process's final checks).
 START_SECONDS, STOP_SECONDS = 3.0, 3.0
 # Seconds to verify a test type. The key is True for an implementation's first process, which is verified thoroughly.
 VERIFY_SECONDS = {True: 1.5, False: 0.4}
@@ -61,7 +61,7 @@ class Prediction(Clock):
 
     @property
     def shortage(self) -> str | None:
-        """A message if the time is too short for all cells and the minimum number of processes, otherwise None."""
+        """A message if the time limit is too short for all cells or for the minimum number of processes, else None."""
         minimum = self.plan.profile.processes.minimum
         wanted = minimum * sum(len(candidate.test_types) for candidate in self.plan.candidates)
         missing = []
@@ -123,7 +123,7 @@ class Prediction(Clock):
                 self.measuring += step.seconds
                 return steps.TrialResult(trial=self._trial(step))
             case steps.Rest():
-                # Assume that processes become idle after 0.3 of the maximum wait.
+                # Assume that processes become idle after 30 % of the maximum wait.
                 self.sleep(step.seconds * (0.3 if step.quiet else 1.0))
             case steps.Stop():
                 self.sleep(planned_seconds(self.plan, step))

@@ -55,7 +55,10 @@ class RunningProcess:
     busy_checks: int = 0  # number of consecutive checks that found the process busy
 
     def disturbs(self, cpus: float, seconds: float) -> bool:
-        """Record the CPUs used during ``seconds`` without a load. Return whether the process stays busy while idle."""
+        """Record CPU use during ``seconds`` without a load. Return whether three checks in a row found it too high.
+
+        ``cpus`` is the mean number of CPUs used.
+        """
         self.idle_seconds += seconds
         self.idle_cpu_seconds += cpus * seconds
         if self.idle_seconds >= 5.0:
@@ -173,7 +176,7 @@ class ProcessLifecycle:
         started = self.runtime.start(implementation, address, running.log, ready_path=path)
         running.server = running.stack.enter_context(started)
         if implementation.is_service:
-            running.implementation = running.server.implementation  # a copy with the login's token in the requests
+            running.implementation = running.server.implementation  # a copy whose requests contain the login token
         running.startup_time = running.server.startup_time
         self.progress.verifying(WHOLE_SERVER)
         verdict = self.verifier.verify_http(running.server, process=process.number, thorough=process.number == 0)

@@ -28,7 +28,7 @@ from harness.runtime.readiness import WAITS
 from harness.units import format_elapsed, format_micros, format_rate, format_seconds
 
 REPORTED_OVERRUN_SECONDS = 10.0  # report builds that exceed the expected time by at least this much
-MAX_WINDOWS = 120  # progress.json contains the latest 120 one-second windows
+MAX_WINDOWS = 120  # maximum number of one-second windows in progress.json; older windows are dropped
 STAGES = {"measure": "measuring", "warm-up": "warming up"}  # stage -> displayed name
 
 
@@ -57,7 +57,7 @@ class ProgressTracker:
     def preparing(self, task: str, expected_seconds: float | None = None) -> Iterator[None]:
         """Begin a preparation stage. Report completed steps and, every few seconds, the elapsed time.
 
-        ``expected_seconds`` is the stage's share of the run's expected time, or None for stages before the prediction.
+        ``expected_seconds`` is the part of the run's expected time planned for this stage; None before the prediction.
         """
         self.stage(task)
         handler = _StepHandler(self)
@@ -88,7 +88,7 @@ class ProgressTracker:
     def building(self, implementation: str, log: Path, expected_seconds: float | None = None) -> Iterator[None]:
         """Show a build's elapsed time and latest log line. At the end, show how long the build took.
 
-        ``expected_seconds`` is the build's share of the run's expected time, or None without a prediction.
+        ``expected_seconds`` is the part of the run's expected time planned for this build; None without a prediction.
         """
         started_at = self.elapsed
         line = f"building {implementation}; log: {log}"
@@ -107,9 +107,9 @@ class ProgressTracker:
 
     @contextmanager
     def _revising_end(self, expected_seconds: float | None) -> Iterator[Callable[[], str]]:
-        """Move the run's expected end if the block takes a different time than ``expected_seconds``.
+        """Move the run's expected end if the block takes more or less time than ``expected_seconds``.
 
-        Yield a function that postpones the end while the block is late, and then returns a text for the display.
+        Yield a function that postpones the end if the block is late, and returns text for the display.
         """
         started_at, expected_end = self.elapsed, self.expected_seconds
 
@@ -197,7 +197,7 @@ class ProgressTracker:
 
     @property
     def elapsed(self) -> float:
-        """Return the seconds since the first update."""
+        """The seconds since the first update."""
         now = self.clock.monotonic()
         if self._started_at is None:
             self._started_at = now

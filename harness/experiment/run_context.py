@@ -24,13 +24,13 @@ from harness.verify.verifier import Verifier
 
 @runtime_checkable
 class MultiMachineRuntime(Protocol):
-    """A runtime with servers, database and clients on different machines."""
+    """A runtime that places servers, database and clients on different machines."""
 
     def require_machines(self) -> None:
-        """Contact every machine. Raises a MachineLostError that names the machine if a machine does not respond."""
+        """Contact every machine. If one does not respond, raise a MachineLostError that names it."""
 
     def survey(self, info: RunInfo) -> RunInfo:
-        """Return ``info`` with facts about the network links and all machines, the server's machine first."""
+        """Return a copy of ``info`` that also describes the network links and all machines, the server's first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Dependencies:
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
     machine: Callable[[], Machine] = host.read_machine
-    open_files: Callable[[], object] = host.raise_open_file_limit  # raises this process's limit to the maximum
+    open_files: Callable[[], object] = host.raise_open_file_limit  # raises tfb's limit on open files
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = read_revision
     leftovers: Callable[[], Sequence[Leftover]] = local_leftovers

@@ -17,7 +17,7 @@ from harness.records.store import RunStore
 from harness.runtime import Runtime
 
 MAX_CHANGES_SHOWN = 10
-COMMIT = "# branch.oid "  # prefix of the line with the commit in the output of git status
+COMMIT = "# branch.oid "  # in git status's output, prefix of the line that names the commit
 
 Revision = tuple[str | None, bool | None]  # (commit, whether the files differ from the commit)
 

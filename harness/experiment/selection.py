@@ -100,7 +100,7 @@ def _select_implementations(settings: Settings, scanned: ScanResult) -> tuple[Im
 def declared_privileges(implementation: Implementation) -> tuple[str, ...]:
     """Return the privileges that need no consent: io_uring, if this clone's latest commit declares it.
 
-    A change that is not committed, for example a pull request's, cannot grant a privilege.
+    An uncommitted change, for example one applied from a pull request, cannot grant a privilege.
     """
     frameworks = (REPOSITORY / "frameworks").resolve()
     if not implementation.entry.io_uring or not implementation.folder.resolve().is_relative_to(frameworks):
@@ -136,7 +136,7 @@ def _siblings(implementation: Implementation, scanned: ScanResult) -> str:
 
 
 def control_copies(selected: Sequence[Implementation], control: ControlCopy) -> tuple[Implementation, ...]:
-    """Return the control copies. Raises UsageError if a copy is missing, or ConfigError if its file is broken."""
+    """Return the control copies. Raises UsageError if one is missing, or ConfigError if its configuration is broken."""
     scanned = scan_folders(*control.frameworks)
     copies = {i.name: i for i in scanned.implementations}
     if missing := [i.name for i in selected if i.name not in copies]:

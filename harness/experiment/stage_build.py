@@ -68,7 +68,7 @@ def build_all(
     """Build every implementation, report failed builds, and return each implementation's build record.
 
     Implementations that share a build are built once. If the build fails, a single report names all of them.
-    ``expected_seconds`` contains each build's share of the run's expected time.
+    ``expected_seconds`` maps each implementation to the part of the run's expected time planned for its build.
     """
     builds: dict[str, BuildRecord] = {}
     sharing: dict[object, list[str]] = {}

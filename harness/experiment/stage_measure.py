@@ -72,7 +72,7 @@ def _make_executor(built: Built, database: SharedDatabase) -> StepExecutor:
 def _carry_out_design(executor: StepExecutor) -> None:
     """Execute the design, but skip processes with recorded results.
 
-    If PostgreSQL dies, the running servers are not to blame. They are measured again from the beginning.
+    If PostgreSQL dies, measure the running processes again from the beginning, because they are not to blame.
     """
     plan, progress, folder = executor.plan, executor.progress, executor.store.folder
     clock = MeasuringClock(

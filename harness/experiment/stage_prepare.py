@@ -43,7 +43,7 @@ class Prepared:
     generators: Mapping[str, LoadGenerator]
     build_seconds: Mapping[str, float]  # implementation -> expected seconds of its build
     measuring_seconds: float  # predicted time from the first server start to the end of the run
-    # Checks the content of run.json after the builds. Raises UsageError if a resumed run must not use these builds.
+    # Called with the content of run.json after the builds. Raises UsageError if a resumed run must not use the builds.
     accept_builds: Callable[[RunInfo], None]
 
 

@@ -200,7 +200,7 @@ class StepExecutor:
     def _find_busy(
         self, running: RunningProcess, observation: Observation, started_at: float, duration: float
     ) -> frozenset[Process]:
-        """Return the processes that keep using a CPU while idle.
+        """Return the processes that keep using CPU time although they are not under load.
 
         ``running`` is the process under load. The load began at ``started_at``, in monotonic seconds.
         """

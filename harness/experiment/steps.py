@@ -101,7 +101,7 @@ class TrialResult:
     """Result of a measured load."""
 
     trial: Trial
-    busy: frozenset[Process] = frozenset()  # processes that used a CPU while idle
+    busy: frozenset[Process] = frozenset()  # processes that used CPU time although they were not under load
 
 
 @dataclass(frozen=True, kw_only=True)

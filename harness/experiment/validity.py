@@ -119,7 +119,7 @@ def _throttled(trial: Trial) -> float | None:
 
 
 def _generator_share(trial: Trial) -> float | None:
-    """Return the CPU utilisation of the busiest client's threads. Near 1, the generator is the bottleneck."""
+    """Return the CPU utilisation of the busiest client's threads. If it is near 1, the generator is the bottleneck."""
     used = [(trial.generator_cpu_seconds, trial.duration * trial.generator_threads)]
     if trial.clients:
         used = [(client.cpu_seconds, client.duration * client.threads) for client in trial.clients]
@@ -127,7 +127,7 @@ def _generator_share(trial: Trial) -> float | None:
 
 
 def _client_wait(trial: Trial) -> float | None:
-    """Return the largest fraction of runnable time that any client waited for a CPU. These waits inflate latency."""
+    """Return the maximum, over clients, of the fraction of runnable time spent waiting for a CPU. Waits inflate latency."""
     known = [(c.wait_seconds, c.wait_seconds + c.cpu_seconds) for c in trial.clients if c.wait_seconds is not None]
     return max((wait / total for wait, total in known if total > 0), default=None)
 
@@ -190,8 +190,8 @@ def _overrun(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
 def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
     """Compare throughput X times mean latency R with the number N of requests in flight (Little's law, 1961).
 
-    ``value`` is (X R - N) / N. A relative deviation of R / duration is tolerated, because requests that are unfinished
-    at the end are not counted. Pipelined loads have no latency.
+    ``value`` is (X R - N) / N. An additional relative deviation of R / duration is tolerated, because requests that
+    are unfinished at the end are not counted. Pipelined loads have no latency.
     """
     limit = 0.10
     if not _is_closed(trial) or (isinstance(trial.load, ClosedLoop) and trial.load.close_after):

@@ -84,8 +84,8 @@ class Verification:
     def verdicts(self) -> list[VerificationRecord]:
         """Return the verdicts, and report any problem that prevented a verdict.
 
-        The server gets a private database, role and password, so hard-coded credentials fail. If a request makes the
-        server exit, only that test type fails: the server restarts for the remaining test types.
+        The server gets a private database, role and password, so hard-coded credentials fail. If the server exits
+        while a test type is verified, only this test type fails. The server restarts for the others.
         """
         started_at = time.monotonic()
         mistakes: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class Verification:
         return self._verdicts
 
     def _judge_conduct(self, mistakes: tuple[str, ...], started_at: float) -> None:
-        """Add the verdict on how the server's process behaved and on the implementation's folder."""
+        """Add the verdict on the server process's behaviour and on the implementation's folder."""
         facts = ConductFacts(
             database_mistakes=mistakes,
             stop_requested=self._stopped,
@@ -137,7 +137,7 @@ class Verification:
     def _mistakes(self, watch: RefusalWatch) -> tuple[str, ...]:
         """If a test type that reads the database failed, return the database settings that the server ignores.
 
-        Ignore test types without a route, because the database does not cause their failure.
+        Ignore test types whose URL is unknown to the server, because the database does not cause their failure.
         """
         types = self._implementation.test_types
         failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != WHOLE_SERVER)

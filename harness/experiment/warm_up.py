@@ -21,13 +21,13 @@ PAUSE_SECONDS = 1.5  # maximum pause between two bursts if no other server is wa
 
 
 class WarmUpTracker:
-    """A process's warm-up for a test type, which ends when CPU time per request is steady or time runs out.
+    """The warm-up of a process for a test type. It ends when CPU time per request is steady or time runs out.
 
     CPU time per request is steady when the median of the latest ``span`` windows is at most 5 % below the median of the
     ``span`` windows before them. Increases are ignored as noise. Throughput would be misleading: on a JVM, throughput
     stops increasing seconds before the second-tier compiler finishes. At that point, CPU time per request is still 31
     to 428 % above the final value. While the compiler is busy, a server is not steady, however stable the cost appears.
-    ``tests/experiment/test_warm_up.py`` simulates the error rates on noisy windows.
+    ``tests/experiment/test_warm_up.py`` simulates this rule's error rates on noisy windows.
     """
 
     def __init__(self, cell: Cell, limits: profile.WarmUpLimits, *, jit: bool) -> None:
@@ -37,7 +37,7 @@ class WarmUpTracker:
         self.cap_seconds = limits.jit_cap_seconds if jit else limits.cap_seconds
         self.ended = False  # set if the load failed, the server died, or time ran out
         self.seconds = 0.0  # total length of all bursts
-        self.seconds_to_steady: float | None = None  # warm-up before the steady span; None if not steady
+        self.seconds_to_steady: float | None = None  # warm-up seconds before the steady span; None until steady
         self._costs: list[tuple[float, float]] = []  # (CPU seconds per response, start of the window in seconds)
         self._compiler_shares: list[float] = []  # CPU time of compiler threads / CPU time of the server, per window
         self._warm_up = WarmUp(duration=0.0, requests=0, steady=False, seconds_to_steady=None, worst_latency=None)
@@ -116,8 +116,8 @@ def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: fl
 
     ``cells`` maps each cell to whether the platform has a JIT compiler. The first round visits every cell in random
     order. Later rounds visit only the cells that are compiling or becoming cheaper, if there are any. JIT platforms
-    come first, then cells that are compiling, then cells with the largest decline in CPU time per request. Later rounds
-    use at most the fraction ``until`` of the run's time.
+    come first, then cells that are compiling, then cells with the largest decline in CPU time per request. Each burst
+    of a later round must end within the fraction ``until`` of the run's time.
     """
     trackers = [WarmUpTracker(cell, rules.warm_up, jit=jit) for cell, jit in cells.items()]
     trackers = [tracker for tracker in trackers if tracker.cap_seconds > 0]

@@ -19,8 +19,8 @@ from harness.stats.ranking_model import CellComparison, Comparison, Quantity, Ra
 from harness.stats.unranked import is_ranked
 from harness.units import format_micros, format_rate
 
-# The verdict on a cell is the first of the metrics' verdicts in this order. For example, "faster" and "same" make the
-# cell faster.
+# A cell's verdict is the one of its metrics' verdicts that comes first in this order. For example, "faster" and "same"
+# make the cell faster.
 CELL_ORDER: tuple[Verdict, ...] = ("slower", "faster", "cannot tell", "same")
 
 
@@ -53,7 +53,7 @@ def summarize_comparison(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _describe_single_cells(comparison: Comparison) -> Iterator[str]:
-    """Yield a sentence for each run that planned to measure cells which the other run did not plan."""
+    """Yield a sentence for each run with cells that the other run did not plan to measure."""
     for letter, run in (("A", comparison.run_a), ("B", comparison.run_b)):
         cells = [cell for cell in comparison.cells if cell.only_in == letter]
         if cells:

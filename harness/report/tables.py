@@ -33,8 +33,8 @@ Percentiles = Mapping[str, Estimate]
 class Column:
     """A table column.
 
-    On a narrow terminal, the columns with the highest ``order`` move to a second table, where only the header explains
-    them.
+    On a narrow terminal, the columns with the highest ``order`` move to a second table. Their headers must therefore be
+    clear without the other columns.
     """
 
     header: str
@@ -117,7 +117,7 @@ class TableRows(Generic[R]):
         remarks: Callable[[R], tuple[str, Iterable[str]]] | None = None,
         sums_up: bool = False,
     ) -> TextTable:
-        """Return a table. Omit empty columns, unless the order is 0. ``remarks`` returns a row's name and remarks."""
+        """Return a table. Omit empty columns, unless their order is 0. ``remarks`` returns a row's name and remarks."""
         return TextTable(
             title=title,
             columns=tuple(each for each in columns if each.order == 0 or not set(each.cells) <= {"–", "0", ""}),

@@ -23,7 +23,7 @@ from harness.report import Report
 from harness.stats.unranked import NOT_REACHED, unreached_cells
 
 ResultsDocument = dict[str, object]
-SWEEP_BY_KEY: Mapping[str, Sweep] = {  # key of a list of levels in results.json -> sweep over these levels
+SWEEP_BY_KEY: Mapping[str, Sweep] = {  # results.json's key for a list of levels -> sweep over these levels
     "concurrencyLevels": "concurrency",
     "pipelineConcurrencyLevels": "pipeline",
     "queryIntervals": "query",
@@ -128,7 +128,10 @@ def _intervals(loads: Mapping[str, Sequence[ClosedLoop]], sweep: Sweep) -> list[
 
 
 def _completed(implementation: ImplementationInfo, records: RunRecords) -> str:
-    """Return when an implementation's last trial started, as local time in TechEmpower's format, or why it has none."""
+    """Return the start time of an implementation's last trial, or the reason why the measurement is incomplete.
+
+    The time is local and in TechEmpower's format.
+    """
     build, trials = implementation.build, records.trials
     if build is not None and build.status != "ok":
         return f"{build.status}: {(build.reason.splitlines() or [''])[0]}"

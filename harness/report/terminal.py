@@ -21,7 +21,7 @@ from harness.stats.ranking_model import Ranking
 from harness.stats.unranked import is_ranked
 from harness.units import format_seconds
 
-PIPE_WIDTH = 10_000  # width of output to a file or pipe, so wide that no column moves or folds
+PIPE_WIDTH = 10_000  # output width for files and pipes, so that no column moves and no name is folded
 CELL_STYLES = {"slower": "red", "failed": "red", "faster": "green"}
 GAP = 2  # terminal columns between cells
 MIN_NAME_WIDTH = 20  # names are not folded to less than this width; columns move to a second table instead
@@ -116,7 +116,7 @@ def footnotes(info: RunInfo, ranking: Ranking) -> list[str]:
     if any(not test.is_scenario or ranking.orders is None for test in ranking.test_types.values()):
         notes += [
             f"req/s: completed 2xx responses in a closed loop ({info.generator}); µs CPU/req: CPU time of the server's "
-            "processes per response, which varies less than req/s on a shared machine",
+            "processes per response (varies less than req/s on a shared machine)",
             "p50, p99: service time in a closed loop; to measure latency at a given rate, use --profile latency",
         ]
     if is_ranked(info):

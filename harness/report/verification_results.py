@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"(?!\b[1-5]\d\d\b)\b\d+(?:[.,]\d+)*\b")  # numbers except 
 class Cause:
     """A cause of failed checks, and the test types that it affects."""
 
-    result: CheckResult  # the failed check in the first of these test types
+    result: CheckResult  # the failed check of the first affected test type
     test_types: tuple[str, ...]
 
 
@@ -54,7 +54,7 @@ def group_verdict_causes(verdicts: Sequence[VerificationRecord]) -> list[Cause]:
 
 
 def format_test_types(cause: Cause, every: Sequence[str]) -> str:
-    """Format the test types that a cause affects, as ``all test types`` if it affects all those in ``every``."""
+    """List the test types that a cause affects. Return ``all test types`` if these include every type in ``every``."""
     affected = [kind for kind in cause.test_types if kind != WHOLE_SERVER]
     affects_all = len(affected) > 2 and set(affected) >= set(every) - {WHOLE_SERVER}
     return "all test types" if affects_all else ", ".join(cause.test_types)

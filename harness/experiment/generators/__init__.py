@@ -33,8 +33,8 @@ class LoadRun:
     unix: str = ""  # Unix socket to connect to instead of the URL's address
     protocol: LoadProtocol = "http1"
     tls_fixed: bool = False  # whether to offer a single set of TLS parameters and never resume a session
-    sampling: Sampling | None = None  # None: record no responses; scenarios record all responses
-    # Requests to draw at random instead of requesting the path of ``url``. If empty, request ``url``.
+    sampling: Sampling | None = None  # None: record no responses; otherwise, scenarios record all
+    # Requests from which the generator chooses at random. If empty, it requests ``url``.
     requests: Sequence[PreparedRequest] = ()
     use_cases: Sequence[UseCase] = ()  # use cases of a scenario
     late_after: float | None = None  # latency goal in seconds; ``LoadResult.late`` counts requests that missed it
@@ -81,5 +81,5 @@ class LoadGenerator(Protocol):
 
 
 def headers(run: LoadRun) -> tuple[str, ...]:
-    """Return the headers of every request, as wrk sends them."""
+    """Return the headers of every request. loadgen and wrk send the same headers."""
     return f"Host: {run.host}", f"Accept: {run.accept}", "Connection: keep-alive"

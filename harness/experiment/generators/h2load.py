@@ -20,7 +20,7 @@ from harness.verify.wire import TIMEOUT_SECONDS
 
 URLS_FILE = "urls.txt"  # file in the load's folder with the URLs that h2load requests in turn
 SCRIPT = "h2load-timed"
-# The lines of h2load 1.40 and later. It has no machine-readable summary.
+# The summary that h2load 1.40 and later print. h2load has no machine-readable format.
 SUMMARY = re.compile(
     r"^finished in (?P<number>[\d.]+)(?P<unit>us|ms|s), (?P<rate>[\d.]+) req/s.*?"
     r"^requests: .*?(?P<succeeded>\d+) succeeded, (?P<failed>\d+) failed, (?P<errored>\d+) errored, "
@@ -34,7 +34,7 @@ UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 @dataclass(frozen=True, kw_only=True)
 class H2load:
-    """The load generator of nghttp2, for closed loops over HTTP/2. It reports no latency that tfb uses."""
+    """The load generator of nghttp2, for closed loops over HTTP/2. tfb does not use the latency that it reports."""
 
     program: str = SCRIPT
     name: Literal["h2load"] = "h2load"
@@ -70,7 +70,7 @@ class H2load:
 def _part(run: LoadRun, summary: dict[str, str]) -> LoadResult:
     """Return the result of a single client.
 
-    h2load counts errors as failures, and timeouts as errors. If it cannot connect, all of its counts are zero.
+    h2load's failures include errors, and its errors include timeouts. If h2load cannot connect, all counts are zero.
     """
     succeeded, rate = int(summary["succeeded"]), float(summary["rate"])
     failed, errored, timeout = (int(summary[name]) for name in ("failed", "errored", "timeout"))

@@ -39,9 +39,9 @@ from harness.units import NS
 from harness.verify.checks.evidence import RequestCounts
 from harness.verify.wire import TIMEOUT_SECONDS
 
-PLAN_FILE = "plan.json"  # in the load's folder: a scenario's use cases
-REQUESTS_FILE = "requests.jsonl"  # in the load's folder: the requests to send
-REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # options of chrt: lowest real-time priority; normal priority
+PLAN_FILE = "plan.json"  # file in the load's folder with a scenario's use cases
+REQUESTS_FILE = "requests.jsonl"  # file in the load's folder with the requests to send
+REALTIME, ORDINARY = ("--rr", "1"), ("--other", "0")  # chrt options: lowest real-time priority; normal priority
 # In an open loop, generator threads wake 50 µs early and spin, so that they send each request on time. They spin for at
 # most a tenth of the time, because real-time threads that never sleep would deprive the server of CPU time.
 SPIN_MICROS, SPIN_SHARE = 50.0, 0.1
@@ -79,7 +79,7 @@ class Loadgen:
         load, url = run.load, run.url
         lines = [] if run.requests else list(headers(run))
         if run.protocol != "http1":
-            lines = lines[:-1]  # without Connection
+            lines = lines[:-1]  # omit the Connection header, which belongs to HTTP/1.1
         random.Random(run.seed).shuffle(lines)
         arguments = [word for header in lines for word in ("--header", header)]
         arguments += ["--connections", str(load.connections), "--threads", str(run.threads)]
@@ -98,7 +98,7 @@ class Loadgen:
             else:
                 arguments += ["--depth", str(load.depth)]
                 arguments += ["--close-after", str(load.close_after)] if load.close_after else []
-            if run.sampling and run.protocol != "websocket":  # the generator compares every echo
+            if run.sampling and run.protocol != "websocket":  # loadgen itself checks every WebSocket echo
                 arguments += [
                     "--responses",
                     str(folder / RESPONSES_FILE),
@@ -170,7 +170,7 @@ def _load_result(run: LoadRun, total: Total) -> LoadResult:
     lag, latency, late_count, sent_late = total.lag, total.latency, None, None
     if run.late_after is not None:
         late_count = total.due - total.successes + (latency.later_than(run.late_after) if latency else 0)
-    if lag and latency:  # use the lag limit of the validity check
+    if lag and latency:  # same limit as in the validity check "generator-lag"
         sent_late = lag.later_than(max(run.lag_share * latency.percentiles_ns["99"] * NS, MIN_LAG_SECONDS))
     return result.model_copy(
         update={

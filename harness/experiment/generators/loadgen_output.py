@@ -152,7 +152,7 @@ def parse_totals(output: str, url: str) -> tuple[Total, ...]:
 
 
 def merge_totals(parts: Sequence[Total]) -> Total:
-    """Merge several generators' totals. Raises ValueError if their loads differ in loop type or pipelining depth.
+    """Merge several generators' totals. Raises ValueError if they differ in loop type, protocol or depth.
 
     Counts and CPU times are added, and distributions are merged. The longest duration is used, because the monotonic
     clocks of different machines cannot be compared.

@@ -18,7 +18,7 @@ GENERATORS: Mapping[str, Callable[[Runtime], LoadGenerator]] = {
     "h2load": H2load.of,
     "websocket-witness": WebSocketWitness.of,
 }
-# The independent generator that repeats loads of loadgen, by protocol.
+# Protocol -> independent generator that repeats loadgen's loads.
 WITNESSES: Mapping[LoadProtocol, GeneratorName] = {
     "http1": "wrk",
     "http2": "h2load",
