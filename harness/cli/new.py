@@ -211,7 +211,7 @@ def _choose_source(
 
 
 def _default_types(source: Implementation | None) -> tuple[str, ...]:
-    """Return the types to offer without --type: the source's ungrouped test types or, without a source, scored types."""
+    """Return the test types to offer without --type: the source's ungrouped types or, for --blank, the scored types."""
     return tuple(name for name in source.urls if not TEST_TYPES[name].group) if source else resolve_test_types(())
 
 

@@ -127,7 +127,7 @@ def _generator_share(trial: Trial) -> float | None:
 
 
 def _client_wait(trial: Trial) -> float | None:
-    """Return the maximum, over clients, of the fraction of runnable time spent waiting for a CPU. Waits inflate latency."""
+    """Return the fraction of runnable time spent waiting for a CPU, for the worst client. Waiting inflates latency."""
     known = [(c.wait_seconds, c.wait_seconds + c.cpu_seconds) for c in trial.clients if c.wait_seconds is not None]
     return max((wait / total for wait, total in known if total > 0), default=None)
 
