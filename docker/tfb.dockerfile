@@ -1,4 +1,5 @@
-# tfb with PostgreSQL, wrk and the implementations of its commit. Context: the repository, with the wheel in dist/.
+# Contains tfb with PostgreSQL and wrk, and the implementations from the same commit. The build context is the
+# repository, with the wheel in dist/.
 FROM debian:trixie-slim
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
@@ -6,7 +7,7 @@ RUN apt-get update \
     && echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf \
     && apt-get install -y --no-install-recommends git postgresql python3-venv wrk \
     && rm -rf /var/lib/apt/lists/*
-# Make pip trust the system's certificates, too.
+# pip must also trust the system's certificates.
 ENV PIP_CERT=/etc/ssl/certs/ca-certificates.crt
 RUN --mount=type=bind,source=requirements.lock,target=/build/requirements.lock \
     --mount=type=bind,source=dist,target=/build/dist \
@@ -17,7 +18,8 @@ RUN --mount=type=bind,source=requirements.lock,target=/build/requirements.lock \
     && useradd --create-home tfb \
     && install -d -o tfb -g tfb /srv/tfb /results
 WORKDIR /srv/tfb
-# These links make tfb treat the folder as a clone of this project, whose rules for implementations are stricter.
+# With these links, tfb treats the folder as a clone of this project and applies the project's stricter rules to
+# implementations.
 RUN ln -s /opt/tfb/bin/tfb tfb \
     && ln -s /opt/tfb/lib/python3*/site-packages/harness harness
 COPY --chown=tfb:tfb frameworks frameworks

@@ -79,9 +79,9 @@ class LocalRun(ConfigSection):
     """Commands that build and run an implementation without Docker, in the implementation's folder.
 
     ``requires`` maps a program, such as ``java``, ``maven`` or ``go``, to a version condition such as ``>=21``. tfb
-    runs the program with ``--version``, ``version``, ``-V`` or ``-version`` to find the version. It puts the chosen
-    program first on PATH and sets JAVA_HOME. ``build`` is a command or a list of commands. Only npm packages in
-    ``install_scripts`` may run install scripts.
+    runs the program with ``--version``, ``version``, ``-V`` or ``-version`` to find the version. It puts a
+    program that meets the condition first on PATH and, for ``java``, sets JAVA_HOME. ``build`` is a command or a list
+    of commands. Only npm packages in ``install_scripts`` may run install scripts.
     """
 
     # Programs that the implementation requires, with version conditions, for example {"go": ">=1.25"}.
@@ -107,7 +107,7 @@ class TestEntry(ConfigSection):
 
     # URL path for each test type that the implementation supports; at least one is required.
     urls: dict[str, Url] = Field(default={}, exclude=True)
-    port: Port = 8080  # port on which the server listens in a container; a local server listens on the port in PORT
+    port: Port = 8080  # port on which the server listens in a container; a local server uses the variable PORT
     debug_port: Port | None = None  # accepted for compatibility with TechEmpower, and ignored
     # Style of the code: typical of production, or stripped down for the benchmark. Shown in results.
     approach: Literal["Realistic", "Stripped"] = "Realistic"
@@ -131,15 +131,15 @@ class TestEntry(ConfigSection):
     database_os: OperatingSystem = "Linux"  # database's operating system, shown in results
     display_name: ConfigText | None = None  # name in TechEmpower's results; default: the implementation's name
     notes: ConfigText | None = None  # remarks, shown in results
-    versus: ConfigText | None = None  # name of an implementation to compare with, shown in results
+    versus: ConfigText | None = None  # name of an implementation to compare this one with, shown in results
     # Labels for `--tag`. "core" implementations are measured by default, and "broken" implementations never run.
     tags: Annotated[tuple[ConfigText, ...], Field(max_length=100)] = ()
-    dockerfile: RelativePath | None = None  # path in the folder; default: the implementation's name plus .dockerfile
+    dockerfile: RelativePath | None = None  # Dockerfile in the folder; default: the implementation's name + .dockerfile
     docker_cmd: CommandWord | None = None  # command that replaces the image's CMD
     # Seconds to wait after the server's first successful response. Default: 0.
     wait_before_sending_requests: Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=600)] | None = None
-    # Whether the server uses io_uring if permitted. If this clone's latest commit declares it, the container may use
-    # it. All other containers may use it only with `--allow NAME=io_uring`.
+    # Whether the server uses io_uring if permitted. The container may use io_uring if this clone's latest commit
+    # contains the declaration. All other containers may use it only with `--allow NAME=io_uring`.
     io_uring: bool = False
     local: LocalRun | None = None  # commands for the local runtime; if missing, the implementation requires Docker
 
@@ -184,14 +184,14 @@ class TestEntry(ConfigSection):
         return self
 
 
-Tests = Annotated[dict[ConfigName, TestEntry], Field(min_length=1)]  # "default" and named variants
+Tests = Annotated[dict[ConfigName, TestEntry], Field(min_length=1)]  # "default" or variant name -> implementation
 
 
 class BenchmarkConfig(ConfigSection):
     """A benchmark_config.json: a framework with a ``default`` test and named variants."""
 
     framework: ConfigName  # name of the default implementation and prefix of the variants' names
-    # GitHub accounts of the folder's maintainers. Optional; without it, the project's maintainers are responsible.
+    # GitHub accounts of the folder's maintainers. If missing, the project's maintainers are responsible.
     maintainers: Annotated[tuple[ConfigText, ...], Field(max_length=200)] = ()
     # Implementations: an entry named "default", and an entry for each variant.
     tests: Annotated[tuple[Tests, ...], Field(min_length=1, max_length=500)]

@@ -32,7 +32,7 @@ class FolderProblem:
     kind: FolderProblemKind
     path: Path  # the configuration file, even if it is missing
     message: str
-    names: frozenset[str] = frozenset()  # names of the folder's implementations, in lower case
+    names: frozenset[str] = frozenset()  # names by which a user may refer to the folder, in lower case
     folders: frozenset[Path] = frozenset()  # affected folders
 
     @property
@@ -173,8 +173,8 @@ def _name_conflict(
         return folder_problem("problem", folder, f"the name {own_name!r} is reserved: choose a different name")
     if namesake := implementations.get(implementation.name):
         message = (
-            f"the name {implementation.name!r} is already used by {namesake.folder / CONFIG_FILE}; change framework, "
-            "or the key in tests, in either file"
+            f"the name {implementation.name!r} is already used by {namesake.folder / CONFIG_FILE}; in one of "
+            "these files, change framework or the key in tests"
         )
         return folder_problem("problem", folder, message, namesake.folder)
     return None

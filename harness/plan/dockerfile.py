@@ -15,7 +15,7 @@ FROM = re.compile(
 )
 ARG = re.compile(r"^[ \t]*ARG[ \t]+(\w+)=(\S+)", re.IGNORECASE | re.MULTILINE)
 COPYING = ("COPY", "RUN", "ADD")
-MAX_IMAGE_NAME = 1000  # characters; otherwise, ARGs that repeat earlier ARGs could grow exponentially
+MAX_IMAGE_NAME = 1000  # characters; without a limit, ARGs that repeat earlier ARGs could grow exponentially
 
 
 def base_images(text: str) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def _source_images(text: str) -> Iterator[str]:
 
 
 def _substitute(word: str, arguments: dict[str, str]) -> str:
-    """Replace ``$NAME``, ``${NAME}`` and ``${NAME:-default}`` by values. Truncate the result to ``MAX_IMAGE_NAME``."""
+    """Replace ``$NAME``, ``${NAME}`` and ``${NAME:-default}`` with values. Truncate to ``MAX_IMAGE_NAME``."""
 
     def value(match: re.Match[str]) -> str:
         return arguments.get(match[1] or match[3]) or match[2] or ""

@@ -31,7 +31,7 @@ class Implementation:
     entry: TestEntry
     rules: Rules = "tfb"  # rule set for verification
     allowed: tuple[str, ...] = ()  # privileges that the user granted with --allow
-    declared_privileges: tuple[str, ...] = ()  # privileges that need no consent
+    declared_privileges: tuple[str, ...] = ()  # privileges declared in this clone's latest commit; they need no consent
     # Request that tests whether the server is ready. None: send GET to the first test type's path.
     ready_request: PreparedRequest | None = None
     ready_statuses: Collection[int] = (200,)  # response statuses of a server that is ready
@@ -64,7 +64,7 @@ class Implementation:
 
     @property
     def ready_path(self) -> str:
-        """Path for readiness checks. If the test type's requests specify a number of rows, request a single row."""
+        """Path for readiness checks. If the first test type's requests specify a number of rows, request one row."""
         if self.ready_request:
             return self.ready_request.target
         name, url = next(iter(self.urls.items()))

@@ -22,7 +22,7 @@ Schema = Mapping[str, Any]
 MAX_VALUES = 20_000  # maximum number of values in a schema
 MAX_DEPTH = 100  # maximum number of nested objects and arrays
 MAX_MIXED_ENTRIES = 1_000  # a longer array must contain only strings or only numbers
-MAX_PATTERN = 2_000  # maximum length of a regular expression
+MAX_PATTERN = 2_000  # maximum number of characters in a regular expression
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 # Keywords with subschemas that validate the same value as the schema itself.
 IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
@@ -147,7 +147,7 @@ class _SchemaWalker:
                     self.in_place[id(contents)].append(stack[-1][0].contents)
 
     def _target(self, keyword: str, reference: str, resolver: "Resolver[Any]") -> "tuple[Resource[Any], Resolver[Any]]":
-        """Return the schema that a reference points to. Raises ConfigError if it is outside the root schema."""
+        """Return the schema that a reference points to. Raises ConfigError if it is missing, remote or not a schema."""
         from referencing.exceptions import Unresolvable
 
         try:
@@ -168,7 +168,10 @@ class _SchemaWalker:
         return str(_dialect(self.root.contents).META_SCHEMA["$schema"])
 
     def _require_finite(self, root: object) -> None:
-        """Raise ConfigError if schemas for the same value form a cycle of references: validation would never end."""
+        """Raise ConfigError if schemas that validate the same value refer to each other in a cycle.
+
+        Validation would never end.
+        """
         checked: set[int] = set()
         for start in [id(root), *self.in_place]:
             path: dict[int, Iterator[object]] = {start: iter(self.in_place.get(start, ()))}

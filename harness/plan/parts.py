@@ -38,7 +38,8 @@ def restrict_to_part(plan: Plan, number: int, count: int, baseline: str) -> Plan
         )
     seconds = {each.implementation: expected_seconds(plan, each) for each in others}
     parts: list[list[str]] = [[] for _ in range(count)]
-    for name in sorted(seconds, key=lambda name: (-seconds[name], name)):  # longest first, each to the shortest part
+    # Assign the longest implementation first, and each to the part with the shortest total time.
+    for name in sorted(seconds, key=lambda name: (-seconds[name], name)):
         min(parts, key=lambda part: sum(seconds[each] for each in part)).append(name)
     chosen = {baseline, *parts[number - 1]}
     return replace(
@@ -49,7 +50,7 @@ def restrict_to_part(plan: Plan, number: int, count: int, baseline: str) -> Plan
 
 
 def expected_seconds(plan: Plan, candidate: Candidate) -> float:
-    """Return how many seconds a process will probably take. Omit test types that only some machines can measure."""
+    """Estimate the seconds needed to measure one process. Omit test types that only some machines can measure."""
     limits = plan.profile.warm_up
     warm_up = limits.jit_cap_seconds if candidate.jit else limits.cap_seconds
     return START_AND_STOP_SECONDS + sum(

@@ -31,7 +31,7 @@ class Plan:
     candidates: tuple[Candidate, ...]
     profile: Profile
     implementations: tuple[Implementation, ...] = ()
-    problems: tuple[str, ...] = ()  # broken configuration files, and selections that cannot be measured
+    problems: tuple[str, ...] = ()  # messages about broken files, and about selections that cannot be measured
     # (implementation, reason) pairs of selected implementations that cannot be measured.
     skipped: tuple[tuple[str, str], ...] = ()
     # Implementation -> peak resident bytes in earlier runs.
@@ -68,12 +68,12 @@ class Plan:
 
 
 def headline_load(loads: Sequence[Load]) -> Load:
-    """Return the load with the most queries or, without queries, the (lower) median number of connections."""
+    """Return the load with the most queries. Without queries, return the load with the lower median of connections."""
     return loads[-1] if loads[-1].queries is not None else loads[(len(loads) - 1) // 2]
 
 
 def concurrent_groups(plan: Plan, seed: int, exclusive: frozenset[str] = frozenset()) -> list[list[Candidate]]:
-    """Group candidates that fit into memory at the same time, in random order unless the plan fixes it.
+    """Group candidates that fit into memory at the same time, in random order unless the plan fixes the order.
 
     Each implementation in ``exclusive`` forms a separate group at the front of the list.
     """

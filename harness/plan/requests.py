@@ -76,12 +76,15 @@ class RequestFiles:
 
 
 class ValueSource(ConfigSection):
-    """A placeholder's values: a list, a range, or a CSV column. All columns of a file are taken from the same row."""
+    """A placeholder's values: a list, a range, or a CSV column.
+
+    Placeholders that use the same file take their values from the same row.
+    """
 
     list: tuple[Scalar, ...] = ()  # possible values
     range: tuple[ExactInteger, ExactInteger] | None = None  # smallest and largest integer, both inclusive
     csv: FileName | None = None  # CSV file with the column names in the first line
-    column: str | None = None  # column of the CSV file; all columns of a file are taken from the same row
+    column: str | None = None  # column of the CSV file; placeholders with the same file use the same row
     number: bool = False  # whether to send the column's values as numbers instead of strings
 
     @model_validator(mode="after")
@@ -365,5 +368,5 @@ def _to_text(value: Scalar) -> str:
 
 
 def _percent_encode(text: str) -> str:
-    """Percent-encode all characters that are reserved in a path segment."""
+    """Percent-encode all characters except the unreserved characters of RFC 3986."""
     return re.sub(r"(?a)[^\w.~-]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text)

@@ -33,15 +33,15 @@ ShellCommand = Annotated[str, Field(min_length=1, max_length=10_000)]
 
 
 class Service(ConfigSection):
-    """Instructions to build and start a service. Shell commands run in the file's folder.
+    """Instructions to build and start a service. Shell commands run in the folder of tfb.toml.
 
-    A service is started by a command, from a Dockerfile or an existing image, or from a compose file together with its
-    dependencies. Alternatively, ``url`` is the address of a service that is already running.
+    tfb starts the service with a command, from a Dockerfile or an existing image, or from a compose file that also
+    starts dependencies. Alternatively, ``url`` is the address of a service that is already running.
     """
 
     # Service name in reports and record files.
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)] = "service"
-    build: ShellCommand | None = None  # command that installs dependencies and compiles, once for each version
+    build: ShellCommand | None = None  # command that installs dependencies and compiles the service, once per version
     # Command that runs in the foreground and listens on 127.0.0.1 or [::1], at the port in the variable PORT.
     start: ShellCommand | None = None
     dockerfile: ShellCommand | None = None  # Dockerfile to build, instead of `start`
@@ -142,7 +142,8 @@ def service_implementation(
 ) -> Implementation:
     """Return the service in a folder as an implementation. Raises ConfigError if a request's file is unusable.
 
-    File names in requests are relative to ``request_folder``. ``kinds`` defaults to a test type for each request.
+    File names in requests are relative to ``request_folder``. ``kinds`` maps request names to test types. By default,
+    each declared request gets a test type.
     """
     service = file.service
     build = () if service.build is None else (("sh", "-c", service.build),)

@@ -22,8 +22,8 @@ PLAIN_MESSAGES = {
 }
 
 INTERNAL_KEYS = ("urls",)  # model fields that are not keys in the file
-MAX_LISTED_WORDS = 20  # maximum number of allowed names in a message
-MAX_VIOLATIONS = 8  # maximum number of messages per file
+MAX_LISTED_WORDS = 20  # maximum number of valid names that a message lists
+MAX_VIOLATIONS = 8  # maximum number of invalid keys and values that a message lists
 
 
 def schema_keys(schema: Mapping[str, Any]) -> set[str]:

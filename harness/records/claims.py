@@ -16,7 +16,7 @@ PUBLISHED = RESULTS / "rounds" / "1"  # folder of the published claims.json
 
 
 class StatementVerdict(Record):
-    """The verdict on a comparison of a claim, with the measured values."""
+    """The verdict on one of a claim's comparisons, with the measured values."""
 
     name: str
     metric: str
@@ -39,7 +39,7 @@ class StatementVerdict(Record):
     reason: str  # explanation of the verdict in a single sentence
     more: float = 0.0  # estimated number of additional processes per cell that are needed to decide the comparison
     takes: str = ""  # measurement that would decide the comparison; empty if it is decided
-    remarks: tuple[str, ...] = ()  # validity check flags
+    remarks: tuple[str, ...] = ()  # flags that validity checks added to the measured trials
 
 
 class ClaimVerdict(Record):

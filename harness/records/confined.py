@@ -46,7 +46,7 @@ def exists(root: Path, name: str) -> bool:
 
 
 def copy(source: Path, name: str, target: Path, copied_name: str) -> None:
-    """Copy a regular file to another folder. Raises OSError if the target exists or a path leaves either folder."""
+    """Copy a regular file to another folder. Raises OSError if the target exists or a path leaves its folder."""
     with (
         opened(source, name) as file,
         _located(target, copied_name, create=True) as (folder, last),

@@ -36,7 +36,7 @@ class Latency(Record):
     max: Annotated[float, Field(alias="max_seconds")]  # longest latency
     # Percentile, "50" to "99.99" -> latency.
     percentiles: Annotated[dict[str, float], Field(alias="percentiles_seconds")]
-    # Pairs of a latency and a number of requests, by ascending latency; empty if the histogram was too large to record.
+    # Pairs (latency, number of requests), by ascending latency; empty if the histogram was too large to record.
     histogram: Annotated[tuple[tuple[float, int], ...], Field(alias="histogram_seconds")] = ()
 
 
@@ -161,7 +161,7 @@ class LoadCounts(Record):
     arrivals: Arrivals | None = None  # results of the arrivals; None unless the load is a scenario
     # Number of connections by TLS parameters. A key lists version, cipher suite, group, ALPN protocol and handshake.
     tls_sessions: dict[str, Int64] | None = None
-    peer_settings: dict[str, Int64] | None = None  # HTTP/2 server's settings; for each, the minimum over connections
+    peer_settings: dict[str, Int64] | None = None  # HTTP/2 server's settings: name -> minimum over connections
 
 
 class LoadObservations(Record):

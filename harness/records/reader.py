@@ -208,7 +208,7 @@ def _is_relevant(line: bytes, required_parts: Collection[bytes], *, growing: boo
 
 
 def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield (line number, line). Lines of more than ``MAX_LINE_BYTES`` bytes are truncated to one byte more."""
+    """Yield (line number, line). A line of more than ``MAX_LINE_BYTES`` + 1 bytes is truncated to this length."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1

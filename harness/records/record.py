@@ -1,4 +1,4 @@
-"""The base class of all records, and the version of their files.
+"""The base class of all records, and the schema version of record files.
 
 All numbers are in SI units (seconds, bytes, requests per second). An unknown value is ``None``, never 0 or -1. Readers
 ignore unknown keys and reject a run with a newer schema version. In files, the keys are the fields' aliases, which

@@ -31,7 +31,7 @@ def round_title(folder: Path) -> str:
 
 
 def _find_published(results: Path, number: str) -> Path:
-    """Return the latest run of a published round. Search this results folder, then the results folder of tfb."""
+    """Return the latest run of a published round. Search ``results``, then tfb's own results folder."""
     for rounds in (results / ROUNDS, RESULTS / ROUNDS):
         if folders := list_runs(rounds / number):
             return folders[-1]

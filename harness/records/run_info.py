@@ -10,7 +10,7 @@ from harness.records.record import SCHEMA_VERSION, EpochSeconds, Int64, Record
 
 
 class Machine(Record):
-    """A machine's properties, and the grade of suitability for measurements."""
+    """A machine's properties, and a grade for its suitability for measurements."""
 
     hostname: str  # machine name
     os: str  # operating system name and version
@@ -163,7 +163,7 @@ class RunInfo(Record):
     command: tuple[str, ...]  # command line that started the run
     profile: str  # profile name
     runtime: str  # server runtime: local or docker
-    design: str = "interleaved"  # order and number of measurements; see docs/method.md
+    design: str = "interleaved"  # design that determines the order and number of measurements; see docs/method.md
     generator: str = "loadgen"  # load generator for closed loops
     seed: Int64  # seed of all random choices, such as the order of measurement
     settings: Annotated[dict[str, object], AfterValidator(_require_finite)]  # all resolved settings

@@ -233,7 +233,7 @@ def join_runs(runs: Collection[RunRecords], info: RunInfo) -> RunRecords:
 
 
 def finished_processes(records: RunRecords, statuses: Collection[str] = ("ok", "failed")) -> frozenset[tuple[str, int]]:
-    """Return (implementation, process number) of the processes with one of ``statuses``.
+    """Return (implementation, process number) for each process whose status is in ``statuses``.
 
     Omit processes that failed to start, and processes with trials that are missing from trials.jsonl.
     """

@@ -22,5 +22,5 @@ def is_equivalent(low: float | None, high: float | None, margin: float) -> bool:
 
 
 def worst(verdicts: Iterable[Verdict], default: Verdict = "cannot tell") -> Verdict:
-    """Return the worst verdict, in the order of ``WORST_FIRST``. Return the default if none of them occurs."""
+    """Return the worst verdict, in the order of ``WORST_FIRST``. Return the default if no listed verdict occurs."""
     return min((each for each in verdicts if each in WORST_FIRST), key=WORST_FIRST.index, default=default)

@@ -1,4 +1,4 @@
-"""The Docker runtime for several machines, which builds images on this machine and sends them to the other machines."""
+"""The Docker runtime for several machines. It builds images on this machine and sends them to the other machines."""
 
 import atexit
 import logging

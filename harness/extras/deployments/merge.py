@@ -16,11 +16,11 @@ from harness.records.store import RunStore
 
 
 def merge_runs(runs: Mapping[str, Path], results: Path, *, across: bool = False) -> Path:
-    """Merge runs into a new run and return the new folder. ``runs`` maps deployments or parts to folders.
+    """Merge runs into a new run and return the new folder.
 
-    If any run is a part, all runs must be parts of the same selection. ``across`` permits parts from different commits
-    or kinds of machines. Raises UsageError if the runs cannot be merged, or StoreError if a run cannot be read or
-    written.
+    ``runs`` maps names of deployments or parts to run folders. If any run is a part, all runs must be parts of the same
+    selection. ``across`` permits parts from different commits or kinds of machines. Raises UsageError if the runs
+    cannot be merged, or StoreError if a run cannot be read or written.
     """
     records_by_deployment = dict(
         zip(

@@ -55,7 +55,7 @@ def _describe(part: Part) -> str:
 
 
 def list_differences(first: RunInfo, other: RunInfo) -> Iterator[str]:
-    """Yield the differences between two parts that --across permits: in the commit and in the kind of machine."""
+    """Yield the differences in commit and kind of machine between two parts. ``--across`` permits these differences."""
     if first.revision != other.revision or first.revision is None:
         yield f"commit: {_commit(first)} and {_commit(other)}"
     if first.dirty or other.dirty:

@@ -72,8 +72,8 @@ def measure_links(hosts: Hosts, connected: Mapping[Host, ConnectedMachine], run_
     return tuple(links)
 
 
-def _link(listener: ConnectedMachine, sender: ConnectedMachine, run_id: str) -> MachineLink:
-    """Measure the link between two machines at the addresses that a run uses. ``sender`` connects to ``listener``."""
+def _link(listener: ConnectedMachine, caller: ConnectedMachine, run_id: str) -> MachineLink:
+    """Measure the link between two machines at the addresses that a run uses. ``caller`` connects to ``listener``."""
     command = _command(listener, run_id, "serve", listener.address)
     options = process.ProcessOptions(env=compose.client_environment())
     serving = process.Child(command, options, stdin=process.PIPE, stdout=process.PIPE)
@@ -85,8 +85,8 @@ def _link(listener: ConnectedMachine, sender: ConnectedMachine, run_id: str) -> 
         first_line = output.readline().decode(errors="replace").strip() if output and ready else ""
         if not first_line.startswith("{"):
             raise MachineLostError(first_line or f"{listener.name}: cannot start link.py, which measures the link")
-        measured = ask(sender, run_id, "ask", listener.address, str(json.loads(first_line)["port"]))
-    return MachineLink(of=listener.name, to=sender.name, **measured)
+        measured = ask(caller, run_id, "ask", listener.address, str(json.loads(first_line)["port"]))
+    return MachineLink(of=listener.name, to=caller.name, **measured)
 
 
 def ask(machine: ConnectedMachine, run_id: str, *arguments: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Test types: their requests, loads and properties.
 
-``registry`` lists all test types. Other packages use a type's properties, but not the name. To add a test type, add an
-entry to the registry and a module with the rules to ``harness.verify.checks``.
+``registry`` lists all test types. Other packages depend on a test type's properties, but not on the name. To add a test
+type, add an entry to the registry, and add a module with checks to ``harness.verify.checks``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -72,12 +72,12 @@ class TestType:
     use_cases: tuple[UseCase, ...] = ()  # use cases, if ``sweep`` is "arrivals"
     footnote: str = ""  # footnote below the test type's tables
     ranked_operation: str = ""  # operation whose response time determines the rank
-    group: str = ""  # name of a group of test types, which --type selects together
+    group: str = ""  # name of the test type's group; --type with this name selects the whole group
     fixed_loads: tuple[Load, ...] = ()  # loads that do not depend on the profile
     draws_requests: bool = False  # whether a plugin draws the requests of each load at random
-    example: str = ""  # default path after a URL that ends in "/", if no request is drawn
+    example: str = ""  # path appended to a URL that ends in "/", for requests that are not drawn at random
     inputs: tuple[InputWriter, ...] = ()  # functions that write the servers' input files
-    port_variable: str = ""  # environment variable that contains the separate port; empty: use the main port
+    port_variable: str = ""  # environment variable with the test type's separate port; empty to use the main port
     tls: bool = False  # whether clients use TLS on the separate port
     protocol: LoadProtocol = "http1"  # protocol of the load
 

@@ -114,7 +114,7 @@ def display_name(test_type: str) -> str:
 
 
 def group(test_type: str) -> str:
-    """Return the group of a test type, or an empty string if it belongs to none."""
+    """Return the group of a test type, or an empty string if it has no group."""
     return TEST_TYPES[test_type].group if test_type in TEST_TYPES else ""
 
 

@@ -96,7 +96,7 @@ def test_duplicate_name_is_reported_with_both_files(tmp_path: Path) -> None:
     scan = scan_folders(tmp_path)
     assert len(scan.implementations) == 1
     (problem,) = scan.problems
-    assert problem.startswith(f"{second}: the name 'same' is already used by {first}; change framework, or the key")
+    assert problem.startswith(f"{second}: the name 'same' is already used by {first}; in one of these files, change")
 
 
 def test_reserved_name_is_a_problem(tmp_path: Path) -> None:
