@@ -15,7 +15,7 @@ from harness.paths import PREBUILT, TOOLSET, state_folder
 from harness.provisioning import advice, step
 
 SOURCES = ("Cargo.toml", "Cargo.lock", "src/**/*.rs")
-NAMES = {  # crate -> program
+NAMES = {  # crate -> description of the program
     "loadgen": "the load generator",
     "upstream": "the upstream service of the fan-out test",
     "websocket-witness": "the WebSocket witness",
@@ -34,8 +34,8 @@ def ensure_built(crate: str, binary: str) -> Path:
     target = folder / source_digest(source)
     if shutil.which("cargo") is None:
         raise EnvironmentLacksError(
-            f"toolset/{crate}: {advice.describe_missing('cargo', '>=1.85')}"
-            f". To check, run `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml`"
+            f"toolset/{crate}: {advice.describe_missing('cargo', '>=1.85')}. To check the installation, "
+            f"run `cargo build --release --locked --manifest-path toolset/{crate}/Cargo.toml`"
         )
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:  # other tfb processes may be building the same crate

@@ -54,8 +54,8 @@ def tool_requirements(
 ) -> tuple[ToolRequirement, ...]:
     """Return the tools that a run with the local runtime requires.
 
-    ``own_database`` adds PostgreSQL, ``wrk`` adds wrk, ``loads`` adds cargo to build the load generator, and
-    ``witnesses`` adds the other programs that repeat loads of the implementations' selected test types.
+    ``own_database`` adds PostgreSQL, ``wrk`` adds wrk, and ``loads`` adds cargo to build the load generator.
+    ``witnesses`` adds the independent load generators, except wrk, for the implementations' selected test types.
     """
     implementations = tuple(implementations)
     protocols = {kind.protocol for each in implementations for kind in each.selected_types if witnesses}
@@ -108,7 +108,7 @@ def _starts_service(missing: ToolRequirement) -> bool:
 def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, log: Path) -> tuple[str, ...]:
     """Install missing Debian packages if the user consents. Return messages for the user.
 
-    After an installation, search for tools again instead of using cached results.
+    After an installation, discard the cached list of installed tools.
     """
     missing = [each for each in requirements if each.tool is None]
     if not missing:
@@ -137,7 +137,7 @@ def install_missing(requirements: Sequence[ToolRequirement], consent: Consent, l
 
 
 def _prevent_default_cluster() -> None:
-    """Prevent Debian's PostgreSQL package from starting a server during installation, because tfb does not use it."""
+    """Prevent Debian's PostgreSQL package from starting a server when it is installed: tfb starts its own server."""
     folder = Path("/etc/postgresql-common/createcluster.d")
     if os.geteuid() == 0 and not Path("/usr/share/postgresql-common").exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ BUDGET_ERROR = 0.02  # probability of the verdict "slower" if a request's true c
 def apply_budgets(result: GateResult, records: RunRecords, requests: Sequence[Request]) -> GateResult:
     """Return the result with verdicts that take the budgets into account.
 
-    A request that exceeds a budget gets the verdict "slower". If the measurements do not decide whether it exceeds the
+    A request that exceeds a budget gets the verdict "slower". If the measurements do not show whether it exceeds the
     budget, the verdict is "cannot tell".
     """
     declared = {request.name: request for request in requests}

@@ -45,7 +45,7 @@ MANIFESTS = re.compile(
     r"|go\.(mod|work)|pyproject\.toml|setup\.(py|cfg)|constraints[\w.-]*\.txt|settings\.gradle(\.kts)?|config\.toml"
     r"|gradle\.properties|\.(nvmrc|node-version|python-version|tool-versions|java-version)|[\w.@+-]*\.(patch|prisma)"
 )
-# Folders that the other sides reuse. Package managers detect which of their files are still valid.
+# Folders that the other sides reuse. Package managers detect which files in these folders are still valid.
 SHARED_FOLDERS = ("target",)
 SHARED = (*SHARED_FOLDERS, *(name for name in get_args(CacheName) if name.startswith("~/")))
 SKIPPED = (".git", "node_modules", ".venv", "target")
@@ -159,7 +159,7 @@ class BuildCaches:
                     _copy(source, target)
                     _clean(name, target, self.roots[BASE], folder)
                 except (TfbError, OSError, ValueError, LookupError, TypeError):
-                    remove_tree_if_possible(target)  # the side's build installs the dependencies
+                    remove_tree_if_possible(target)  # the side's own build installs the dependencies instead
                 else:
                     yield side, target
 
@@ -211,7 +211,7 @@ def _has_local_packages(name: str, content: bytes) -> bool:
 
 
 def _place(name: str, folder: Path, home: Path | None) -> Path:
-    """Return the path of a cached folder on the side with the service in ``folder``."""
+    """Return the path of a cached folder for the side whose service is in ``folder``."""
     return home / name[2:] if home and name.startswith("~/") else folder / name
 
 
@@ -344,7 +344,7 @@ def _clean_maven(folder: Path) -> None:
 
 
 def _clean_pip(folder: Path) -> None:
-    """Remove wheels that were built from a folder. Keep wheels with a remote URL as the recorded origin."""
+    """Remove wheels that were built from a folder. Keep wheels whose recorded origin is a remote URL."""
     for wheel in folder.glob("wheels/**/*.whl"):
         origin = wheel.parent / "origin.json"
         if not origin.is_file() or '"file://' in origin.read_text(encoding="utf-8"):

@@ -1,7 +1,7 @@
 """The command ``./tfb compare --base``, which measures two versions of a service side by side.
 
-A comparison has three sides: base, a control copy of base, and head. A session builds, measures and judges all sides.
-With ``--confirm``, a second session follows if head is slower.
+A comparison has three sides: base, a control copy of base, and head. A session builds and measures all sides, and
+returns a verdict on head. With ``--confirm``, a second session follows if head is slower.
 """
 
 import math
@@ -98,8 +98,8 @@ PROFILE = "gate"
 WORKING_TREE = "the working tree"
 KEEP_LOGS = "use --results DIR to keep the logs and measurements"
 EXIT_CODES = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.CANNOT_TELL}
-# Seconds that it takes to measure a process of each side with up to three requests. Key: whether the services use a
-# just-in-time compiler.
+# Seconds needed to measure one process per side, if tfb.toml declares at most three requests. Key: whether the
+# services' language has a just-in-time compiler.
 PROCESS_SECONDS = {False: 60.0, True: 100.0}
 MIN_PROCESSES, DEFAULT_PROCESSES = 2, 5
 MIN_BUDGET_PROCESSES = 4  # with two processes, intervals are too wide to show that a cost exceeds a budget
@@ -169,8 +169,8 @@ def run_session(comparison: AskedComparison, settings: Settings, flags: RunFlags
     """Build, measure and judge both versions."""
     with ExitStack() as stack:
         scratch = stack.enter_context(ownership.make_scratch_folder("gate"))
-        accounts.share_folder(scratch, list_content=False)  # for the accounts of builds and servers
-        if os.geteuid() != 0:  # keep tfb's temporary files where the sides cannot write
+        accounts.share_folder(scratch, list_content=False)  # as root: builds and servers use other accounts
+        if os.geteuid() != 0:  # the sides have tfb's uid, so keep tfb's temporary files out of their reach
             stack.enter_context(ownership.scratch_within(scratch))
         session = prepare(comparison.folder, comparison.base, comparison.head, scratch, settings.seed)
         privileges = (
@@ -335,7 +335,7 @@ def _require_responses(records: RunRecords) -> None:
     # Skip sides with trials or wrong responses, because the judge reports their problems.
     known = {trial.implementation for trial in records.trials}
     known |= {verdict.implementation for verdict in records.verdicts if verdict.outcome is Outcome.FAIL}
-    for side in (BASE, HEAD):  # base first, because the verdict is "cannot tell" if both sides fail
+    for side in (BASE, HEAD):  # base first: if both sides fail, the verdict is "cannot tell"
         for process in records.processes:
             if process.status == "failed" and process.implementation == side and side not in known:
                 raise SideError(side, "measured", process.reason)

@@ -132,7 +132,7 @@ def _uid_of(path: str) -> int | None:
 
 
 def _uses(server: Server, path: str) -> bool:
-    """Return whether any of a side's processes has a file or a Unix socket open."""
+    """Return whether any of a side's processes has the file or Unix socket ``path`` open."""
     if not isinstance(server.program, LocalProgram):
         return False
     with suppress(TfbError):  # the server has exited

@@ -61,9 +61,10 @@ CONSENTS = frozenset(
     {*RIGHTS, *NAMESPACES, "security_opt", "volumes", "build.network", *(f"build.{key}" for key in BUILD_RIGHTS)}
 )
 TOP_LEVEL = frozenset({"name", "networks", "secrets", "configs", "services", "version", "volumes"})
-VALUE_PREFIX = "TFB_VALUE_"  # prefix for variables with secrets, so that a secret can be named PATH
+# Prefix for variables that contain secrets. It keeps a secret named PATH apart from the variable PATH.
+VALUE_PREFIX = "TFB_VALUE_"
 MOST_CONTAINERS = 8  # maximum number of containers per service
-MOST_REFUSALS = 20  # maximum number of rejected keys in a message
+MOST_REFUSALS = 20  # maximum number of rejected keys that a message lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,7 @@ class Separation:
     labels: Mapping[str, str]
     limits: Limits  # limits of each container
     env: Mapping[str, str] = field(default_factory=dict)  # values for ``secrets.NAME.environment``
-    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # service ("" means all) -> consents
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # service ("": all) -> permitted keys
 
 
 def separate_model(model: ComposeTree, separation: Separation) -> dict[str, Any]:
@@ -93,7 +94,7 @@ class _Separator:
     def __init__(self, separation: Separation) -> None:
         self.given = separation
         self.refused: list[str] = []
-        self.binds: list[tuple[str, Path, bool]] = []  # (key, source, whether it is writable)
+        self.binds: list[tuple[str, Path, bool]] = []  # (key, source, whether the mount is writable)
 
     def whole(self, model: ComposeTree) -> dict[str, Any]:
         for key in model:
@@ -122,7 +123,7 @@ class _Separator:
         self.refused.append(f"- {key[:200]}: {why[:500]}; {what[:300]}")
 
     def _consented(self, service: str, key: str, reason: str) -> bool:
-        """Return whether ``--allow`` permits the key. Otherwise, add the key to the rejected keys."""
+        """Return whether ``--allow`` permits the key. If it does not, reject the key."""
         allowed = self.given.allowed
         if key in allowed.get(service, frozenset()) | allowed.get("", frozenset()):
             return True
@@ -284,9 +285,9 @@ class _Separator:
 
     @staticmethod
     def _used(model: ComposeTree, kind: str) -> Iterator[tuple[str, Any]]:
-        """Yield (name, entry) for each network, volume, secret or config that a service uses.
+        """Yield (name, entry) for each resource of a kind that a service uses. The default network counts as used.
 
-        ``kind`` selects the type of resource. The default network counts as used.
+        ``kind`` is "networks", "volumes", "secrets" or "configs".
         """
         names = {"default"} if kind == "networks" else set[str]()
         for service in (model.get("services") or {}).values():

@@ -24,7 +24,7 @@ from harness.runtime.compose import RESOURCE_KINDS, UP_SECONDS, Project, client_
 from harness.runtime.limits import Limits
 from harness.runtime.local import BUILD_SECONDS
 
-ONLY = "service"  # name of the only service if a side is an image or a Dockerfile
+ONLY = "service"  # name of the only service if there is no compose file
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 AllowedPrivileges = Mapping[str, frozenset[str]]
 # Variables that prevent Docker Compose from fetching remote includes.
@@ -38,7 +38,7 @@ class SharedSettings:
     project: Project
     scratch: Path  # folder that only this user can read, because the files may contain secrets
     limits: Limits
-    cpus: Sequence[int] | None  # CPUs of the server
+    cpus: Sequence[int] | None  # CPUs that the server may use; None: all CPUs
     allowed: AllowedPrivileges
 
 
@@ -91,7 +91,7 @@ class ContainedSide:
 
     @contextmanager
     def started(self, log: Path) -> Iterator[str]:
-        """Start the service and its dependencies, and yield the container id. Remove all containers on exit."""
+        """Start the service and its dependencies. Yield the service's container id. Remove all containers on exit."""
         model = {**self.model, "services": {name: self._start_of(name) for name in self.model["services"]}}
         try:
             up = self._compose(model, "up", "--detach", "--no-build", "--pull", "never", self.service)
@@ -219,9 +219,9 @@ def _of_secrets(model: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, s
 
 
 def parse_allow(given: Sequence[str]) -> AllowedPrivileges:
-    """Parse ``--allow``, for example ``web=privileged,devices``. Return the keys that each service may use.
+    """Parse ``--allow``, for example ``web=privileged,devices``. Return the compose keys that each service may use.
 
-    The key "" applies to all services.
+    The service name "" stands for all services.
     """
     keys_by_service: dict[str, frozenset[str]] = {}
     for argument in given:

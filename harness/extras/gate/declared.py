@@ -1,4 +1,4 @@
-"""Compares the tfb.toml files of base and head. Base's file controls the measurement, so head cannot change it.
+"""Compares the tfb.toml files of base and head. Only base's file determines what tfb measures.
 
 Requests that only head declares are verified, but not measured. If base and head declare a request differently, head's
 responses are verified against both declarations. The report lists all other differences.
@@ -42,7 +42,7 @@ class DeclaredRequests:
     added: tuple[Request, ...]  # requests declared only by head
     removed: frozenset[str]  # names of requests declared only by base
     changed: tuple[Request, ...]  # head's declaration of requests that base declares differently
-    borrowed: bool  # whether base's file comes from head or the working tree, so base may lack a request
+    borrowed: bool  # whether base's file comes from head or the working tree; it may declare requests that base lacks
     notes: tuple[str, ...]
 
     @property
@@ -131,7 +131,7 @@ def _shown(value: object) -> str:
 
 
 def without_added_requests(records: RunRecords, declared: DeclaredRequests) -> RunRecords:
-    """Return the records of the requests that base and head have in common."""
+    """Return the records of all requests except those that base does not support."""
     shared_requests = {request.name for request in declared.base.request} - _requests_missing_in_base(records, declared)
     loads = {name: loads for name, loads in records.info.loads.items() if name in shared_requests}
     return RunRecords(

@@ -187,7 +187,7 @@ def _is_code(path: str, status: os.stat_result) -> bool:
 
 
 def shared_programs() -> dict[str, tuple[int, ...]]:
-    """Return the metadata of programs and libraries that this account can replace, except for the sides' files."""
+    """Return the metadata of programs and libraries that tfb's account can replace, except for the sides' files."""
     programs: dict[str, tuple[int, ...]] = {}
     for folder in _writable_program_folders():
         programs[folder] = ()

@@ -18,16 +18,16 @@ GATE_RATE_SHARE = 0.5  # the regression gate's rate, as a share of the slowest v
 # If a service is slow, the regression gate lengthens the trials to reach MIN_GATE_REQUESTS, up to SLOW_TRIAL_SECONDS.
 # A trial that would still have fewer than MIN_CLOSED_REQUESTS requests may last up to MAX_GATE_SECONDS.
 MIN_GATE_REQUESTS, SLOW_TRIAL_SECONDS, MAX_GATE_SECONDS = 50, 6.0, 10.0
-MIN_CLOSED_REQUESTS = 5  # a closed loop with fewer responses is repeated for MAX_GATE_SECONDS
+MIN_CLOSED_REQUESTS = 5  # a closed loop with fewer responses is measured again, for MAX_GATE_SECONDS
 # If responses time out, divide the number of connections by CONNECTION_DIVISOR, and repeat the closed loop. If the
-# measured throughput still implies response times above RESPONSE_TIME_SHARE of the timeout, use fewer connections. The
-# share is below 1 because a different side may be slower.
+# measured throughput still implies response times above RESPONSE_TIME_SHARE of the timeout, use even fewer connections.
+# The share is below 1, because the sides that are measured next may be slower.
 CONNECTION_DIVISOR, RESPONSE_TIME_SHARE = 4, 0.25
 MAX_ABANDONED_SECONDS = 30.0  # maximum wait for a server to finish requests that have timed out
 
 
 def regression_gate(plan: Plan, seed: int) -> Design:
-    """Measure a closed loop for each test type, then rounds in which all versions receive the same rate."""
+    """Measure a closed loop for each test type, then rounds in which all versions receive requests at the same rate."""
     loads = _CommonLoads()
     return run_processes(plan, seed, lambda group: _common_rates(group, loads), compare_group=True)
 
@@ -64,9 +64,9 @@ def _common_rates(group: ActiveGroup, loads: _CommonLoads) -> Design:
             table = [cell for cell in cells if cell.test_type == kind]
             table = rng.sample(table, len(table))
             if closed:
-                # For a slow service, only the first process measures closed loops, which leaves more time for rounds.
-                # If even a few connections overload a side, however, rounds send too few requests to show a
-                # difference. Then every process measures closed loops.
+                # For a slow service, measure closed loops only in the first process, to leave more time for rounds. If
+                # the declared connections overload a side, however, rounds send too few requests to show a difference.
+                # In this case, measure closed loops in every process.
                 if group.number == 0 or kind not in loads.closed_seconds or kind in loads.connections:
                     yield from _closed_loops(group, table, loads)
                 continue

@@ -17,7 +17,7 @@ MAX_HEAD_CPUS_UNDER_BASE = (
 )
 # Limits on base's CPU use while head is under load: in CPUs, and as a share of head's CPU use.
 MAX_BASE_CPUS_UNDER_HEAD, ASKED_SHARE = 0.005, 0.05
-UNEQUAL = 2.0  # maximum ratio of background CPU use between base and head; equal use favours neither side
+UNEQUAL = 2.0  # maximum ratio of one side's background CPU use to the other's; equal use favours neither side
 
 
 def discard_disturbed(result: GateResult, records: RunRecords) -> GateResult:

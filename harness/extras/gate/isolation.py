@@ -70,7 +70,7 @@ class Isolation:
     protected: tuple[Path, ...] = ()  # additional folders that no side may write to
     enclosed: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if there are no enclosures
     sockets: Mapping[str, SocketFolder] = field(default_factory=dict)  # by side; only for absolute socket paths
-    note: str = ""  # report line that explains why the sides are not separated
+    note: str = ""  # report line that explains why the sides are not fully separated
     caches: BuildCaches | None = None
 
     def prepare(self, *, separate: bool) -> None:

@@ -84,7 +84,7 @@ class RequestVerdict(Record):
 
     request: str
     verdict: RecordedVerdict
-    reason: str = ""  # why the verdict is "failed" or "slower", or why it is "cannot tell" if noise is not the cause
+    reason: str = ""  # reason for the verdict; empty if the ratio alone determines the verdict
     metric: PairedMetric = "CPU per request"
     rate: float | None = None  # requests/s, the same for all sides
     ratio: Ratio | None = None
@@ -92,7 +92,7 @@ class RequestVerdict(Record):
     detectable: float | None = None  # relative change that 80 % of such sessions would detect
     minutes_more: float | None = None  # estimated additional minutes until a verdict
     values: tuple[float, float] | None = None  # the metric's values for base and head, in seconds
-    p50: tuple[float, float, float] | None = None  # seconds at the fixed rate: base, head and control copy
+    p50: tuple[float, float, float] | None = None  # response time at the fixed rate, in s: base, head, copy
     p99: tuple[float, float, float] | None = None
     throughput: Ratio | None = None  # throughput of a closed loop
     threshold: float | None = Field(default=None, ge=0, le=1e6)  # None: the session's threshold
@@ -117,7 +117,7 @@ class GateResult(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedVersions:
-    """Facts about the compared versions that the run's records do not contain."""
+    """Facts about the compared versions, in addition to the run's records."""
 
     base: str  # descriptions of the versions for the report
     head: str
@@ -171,7 +171,7 @@ def _judge_requests(records: RunRecords, versions: ComparedVersions, minutes: fl
             continue
         too_few = explain_too_few(records, name, tables.get(name), minutes)
         verdict = _decide(draft, ratios.get(name), versions, minutes, too_few)
-        if verdict.reason in ("", too_few):  # CPU times are too variable, but responses may be clearly slower
+        if verdict.reason in ("", too_few):  # even if CPU times show no slowdown, responses may be clearly slower
             closed_loop = time_per_response(records, name, error)
             verdict = _consider_response_time(verdict, time_ratios.get(name), closed_loop)
         verdicts.append(verdict)

@@ -1,4 +1,4 @@
-"""Logs in to each process of a side, to obtain the token that requests send."""
+"""Logs in to each process of a side to obtain the token that later requests contain."""
 
 import http.client
 import io
@@ -87,13 +87,13 @@ def _parse(data: bytes, method: str, *, ended: bool) -> tuple[http.client.HTTPRe
 
 
 def _read_token(login: Login, response: http.client.HTTPResponse, body: bytes) -> str:
-    """Return the token in a login response. Raises StartError that names the service.login key to correct."""
+    """Return the token in a login response. Raises a StartError that names the service.login key to correct."""
     expected = (login.status,) if login.status else range(200, 400)
     if response.status not in expected:
         wanted = str(login.status) if login.status else "200 to 399"
         raise StartError(
             f"{_asked(login)}: expected status {wanted}, got {response.status} {response.reason}: {excerpt(body, 80)}. "
-            f"Correct service.login in {FILE}, or create the account in every version"
+            f"Correct service.login in {FILE}, or make sure that every version accepts this login"
         )
     if login.cookie:
         cookies = [line for name, line in response.getheaders() if name.lower() == "set-cookie"]

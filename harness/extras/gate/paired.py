@@ -163,8 +163,8 @@ def estimate_ratios(
 def _sums(table: PairedCosts) -> tuple[float, ...]:
     """Return a request's statistics for ``estimate_ratios``.
 
-    The tuple contains the mean log ratios of head and noise, then the sums of squares about the mean and about zero.
-    The last three elements are the degrees of freedom, the number of processes, and the minimum variance.
+    The tuple starts with two mean log ratios: head to base, and base to the control copy. Two sums of squares follow:
+    about the mean, and about zero. The last elements are degrees of freedom, number of processes and minimum variance.
     """
     head, noise, count = table.mean(table.head_over_base), table.mean(table.base_over_copy), len(table.rounds)
     squares = table.sum_of_squares(table.head_over_base - head) + 0.75 * table.sum_of_squares(

@@ -55,7 +55,7 @@ def headline(result: GateResult) -> str:
 
 
 def _difference(request: RequestVerdict) -> str:
-    """Return a request's ratio. If the ratio does not explain the verdict, return the reason (such as a budget)."""
+    """Return a request's ratio. If a different reason (such as a budget) explains the verdict, return the reason."""
     shows = request.ratio and ((request.ratio.low or 0.0) > 1 or request.verdict == "faster" or not request.reason)
     return f"{request.request} {format_ratio(request.ratio)}" if shows else _reason(request)
 
@@ -122,7 +122,7 @@ def remark_lines(result: GateResult) -> list[str]:
     lines += [f"memory {format_ratio(result.memory)}"] if result.memory else []
     lines += [f"startup time {format_ratio(result.startup_time)}"] if result.startup_time else []
     if metrics := sorted({each.metric for each in result.requests if each.ratio and each not in later}):
-        lines += [f"verdicts compare {' or '.join(metrics)} at the same rate; below 1 means that head needs less"]
+        lines += [f"verdicts compare {' or '.join(metrics)} at the same rate; ratios below 1 mean that head needs less"]
         lines += ["finds: the smallest change that four out of five such sessions would detect"]
     return [*lines, *result.notes]
 

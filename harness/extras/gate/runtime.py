@@ -49,7 +49,7 @@ class RunningService(ServerProgram):
         return Reading(read_at=time.monotonic(), cpu_seconds=0.0, rss=None, run_seconds=None, wait_seconds=None)
 
     def identity(self) -> str:
-        """Return the URL, because tfb cannot detect restarts of the service."""
+        """Return the URL as a constant identity: tfb cannot detect that an already running service has restarted."""
         return self.endpoints[0].url("")
 
     def require_alive(self) -> None:
@@ -122,7 +122,8 @@ class ServiceRuntime(LocalRuntime):
     ) -> Iterator[Server]:
         service, _ = self.services[implementation.name]
         safe_write.make_folder(log.parent)
-        safe_write.append(log, private=True).close()  # private, because secrets are redacted only at the end
+        # Make the log private, because tfb redacts secrets only after the side has stopped.
+        safe_write.append(log, private=True).close()
         started_at = time.monotonic()
         if service.listen:  # remove a socket that a killed process left, so that the server can listen
             try:
@@ -172,7 +173,7 @@ def resolve_private_url(url: str) -> tuple[Endpoint, ...]:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         infos = socket.getaddrinfo(parts.hostname, port, proto=socket.IPPROTO_TCP)
         addresses = dict.fromkeys([str(info[4][0]) for info in infos])
-        if parts.hostname == "localhost":  # add both loopback addresses, because a resolver may return only the first
+        if parts.hostname == "localhost":  # add both loopback addresses, because a resolver may return only one of them
             addresses |= dict.fromkeys(LOOPBACK)
     except (OSError, ValueError) as error:
         raise UsageError(f"{url}: cannot resolve the host: correct the host name") from error

@@ -37,7 +37,8 @@ LENGTH_TOLERANCE = 0.1
 # A process's memory growth counts as a leak above this many bytes and above this share of the initial memory.
 LEAK_BYTES, LEAK_SHARE = 32e6, 0.5
 LEAK_FACTOR = 3.0  # minimum ratio of head's memory growth to base's memory growth
-# Share of trials that may be invalid by chance, and maximum ratio of head's invalid trials to a different side's.
+# Share of a side's trials that may be invalid by chance, and factor by which head's number of invalid trials may exceed
+# the other sides' numbers.
 EXPECTED_LOSS_SHARE, LOSS_FACTOR = 0.1, 2
 
 
@@ -47,7 +48,7 @@ def trials_at_rate(records: RunRecords, request: str) -> list[Trial]:
 
 
 def measured_trials(records: RunRecords, request: str) -> list[Trial]:
-    """Return a request's valid and invalid trials. Omit trials that only searched for a suitable load."""
+    """Return a request's valid and invalid trials. Omit trials that only served to find a suitable load."""
     trials = [trial for trial in records.trials if trial.test_type == request and trial.purpose == "measure"]
     closed = [trial for trial in trials if trial.load.kind == "closed"]
     connections = min((trial.load.connections for trial in closed), default=0)
@@ -70,7 +71,7 @@ def failed_flags(trials: Sequence[Trial]) -> list[str]:
 def head_over_base(
     trials: Sequence[Trial], request: str, metric: str, confidence: float = 0.95, side: str = BASE
 ) -> Ratio | None:
-    """Return the ratio of head's metric to a side's, or None unless all trials of the request have the same load."""
+    """Return a metric's ratio of head to ``side``, or None unless all trials of the request have the same load."""
     loads = {trial.load for trial in trials if trial.test_type == request}
     if len(loads) != 1:
         return None
@@ -89,8 +90,8 @@ def side_medians(trials: Sequence[Trial], metric: str) -> tuple[float, float, fl
 def time_per_response(records: RunRecords, request: str, error: float) -> Ratio | None:
     """Return the ratio of head's to base's time per response in a closed loop, or None if it is unknown.
 
-    The ratio to the control copy is returned instead if that interval is lower. ``error`` is 1 minus the confidence
-    level.
+    Return the ratio to the control copy instead if that interval has the smaller lower end. ``error`` is 1 minus
+    the confidence level.
     """
     closed = [t for t in measured_trials(records, request) if t.load.kind == "closed" and t.rankable]
     ratios = [head_over_base(closed, request, "throughput", 1 - error, side) for side in (BASE, COPY)]
@@ -172,7 +173,7 @@ def explain_too_few(records: RunRecords, request: str, table: PairedCosts | None
 
 
 def excess_losses(trials: Sequence[Trial]) -> list[str]:
-    """Return a flag for each of head's invalid trials if head has far more than the other sides, otherwise []."""
+    """Return a flag for each of head's invalid trials, or [] unless head has far more of them than the other sides."""
     lost = {side: [t for t in trials if t.implementation == side and not t.rankable] for side in SIDES}
     expected = EXPECTED_LOSS_SHARE * len(trials) / len(SIDES)
     tolerated = max(expected, 2 + LOSS_FACTOR * max(len(lost[BASE]), len(lost[COPY])))
@@ -203,7 +204,10 @@ def describe_leak(records: RunRecords) -> str:
 
 
 def _memory_growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | None:
-    """Return the median memory of a process under the first load, and the growth until the last load, in bytes."""
+    """Return medians over a side's processes, in bytes: memory under the first load, and growth until the last load.
+
+    Return None if no process has two trials.
+    """
     peaks: defaultdict[int, list[float]] = defaultdict(list)
     for trial in sorted(trials, key=lambda trial: trial.started_at):
         if trial.implementation == side and trial.server.rss_peak:

@@ -70,7 +70,7 @@ def _objects(source: Repository, commit: str) -> str:
     return listed.text
 
 
-VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # tfb's files in ``git status``
+VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # tfb's output, as listed by git
 FOLDER = "dir:"
 # Prefix of a target -> corresponding key of [service].
 TARGET_PREFIXES = {"cmd:": "start", "image:": "image", "http:": "url", "https:": "url"}
@@ -294,7 +294,7 @@ def _copy_listed_files(repository: Path, side: Side) -> None:
     try:
         git: Repository | None = Repository.containing(repository)
     except (UsageError, EnvironmentLacksError):
-        git = None  # without git, files outside the folder are not copied
+        git = None  # without git, the service's folder counts as the repository
     root = git.root.resolve() if git else repository.resolve()
     tracked = set(git.read("ls-files", "-z", "--cached").names) if git else set()
     for name in names:

@@ -31,7 +31,7 @@ from harness.runtime import Database, Runtime, Server, endpoint_of
 from harness.verify.checks.registry import draw_requests
 
 SECONDS = 10.0  # duration of sampling
-BESIDE_SECONDS = 2.0  # duration of the load before and after sampling
+BESIDE_SECONDS = 2.0  # the load starts this long before sampling, and ends this long after it
 HERTZ = 499  # samples per second on each CPU; a prime number, so that sampling does not synchronise with timers
 SLACK_SECONDS = 60.0  # time that perf and jcmd may take in addition to the sampling
 FOLDER = "profiles"  # subfolder of the results folder

@@ -22,7 +22,10 @@ CHANCE = 1e-6  # significance level for the comparison of response times
 
 
 def observe_compression(task: VerificationTask, client: Client, evidence: ItemsEvidence) -> Sequence[Exchange]:
-    """Send requests that do not accept compression. If thorough, also time repeated requests and new requests."""
+    """Send requests that do not accept compression.
+
+    In a thorough verification, also measure the response times of repeated requests and new requests.
+    """
     server, kind = task.server, task.test_type
     plain = [item_variant(item_request(server, kind, COUNT, 7, headers)) for headers in PLAIN_HEADERS]
     exchanges = client.send_in_order(plain)

@@ -16,7 +16,7 @@ import brotli
 from harness.errors import LoadError
 
 VARIABLE, FOLDER = "STATIC_DIR", "static"
-SECRET_FILE = "secret.txt"  # noqa: S105 - a file next to the folder, which no server may send
+SECRET_FILE = "secret.txt"  # noqa: S105 - a file next to the folder; no server may send this file
 FOLLOW_SECONDS = 1.0  # a server may send the previous content for this long after a change
 CHANGE_INTERVAL = (0.2, 0.6)  # bounds of the random time between two changes during a load, in seconds
 CHANGED_FILES = 3  # number of files that change during a load

@@ -65,7 +65,7 @@ def observe_encrypted_streams(task: VerificationTask, client: Client, evidence: 
 def observe_streams(task: VerificationTask, client: Client, evidence: ItemsEvidence) -> Sequence[Exchange]:
     """Observe streams with small windows, the stream limit, PING and a blocked stream.
 
-    If thorough, also observe how the server reacts to protocol violations.
+    In a thorough verification, also observe how the server reacts to protocol violations.
     """
     server, kind = task.server, task.test_type
     assert isinstance(client, Http2Client)  # noqa: S101 - the test type uses HTTP/2

@@ -74,7 +74,10 @@ def observe(server: Server, seed: int) -> Iterator[MemoryEvidence]:
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Send bodies of various sizes. If thorough, also measure how a very large upload affects the server's memory."""
+    """Send bodies of various sizes.
+
+    In a thorough verification, also measure how a very large upload affects the server's memory.
+    """
     server, kind, seed = task.server, task.test_type, secrets.randbits(32)
     evidence.extension = memory = MemoryEvidence()
     client, dice = task.load_client(), random.Random(seed)
@@ -94,7 +97,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 def _growth(task: VerificationTask) -> float | None:
-    """Return the growth of the server's memory in bytes during a large upload, or None if it rejects the body."""
+    """Return the growth of the server's memory in bytes during a large upload, or None if it rejects the upload."""
     server = task.server
     before = largest = server.program.read().rss or 0
     endpoint = endpoint_of(server, task.test_type)

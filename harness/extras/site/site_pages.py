@@ -314,7 +314,7 @@ def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: floa
     files[STYLE] = saved.read_asset(web, "*.css").encode()
     root = output.resolve()  # the path to the site may contain symbolic links, but tfb follows no links inside the site
     try:
-        # Written first, so that tfb recognises the folder as a site after an interruption.
+        # Write site.json first, so that tfb recognises the folder as a site after an interruption.
         if not (root / FILE).exists():
             _write(root / FILE, Site(url=url).model_dump_json().encode())
         for path, data in files.items():

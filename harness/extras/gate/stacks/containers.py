@@ -18,13 +18,13 @@ DEFAULT_PORT = 8080
 
 
 def detect_compose_with_dependencies(folder: ServiceFolder) -> Stack | None:
-    """Return the stack of a compose file that builds a service and uses prebuilt images, such as databases, or None."""
+    """Return a compose file's stack if the file builds a service and uses prebuilt images, else None."""
     stack_and_images = _compose(folder)
     return stack_and_images[0] if stack_and_images and stack_and_images[1] else None
 
 
 def detect_compose(folder: ServiceFolder) -> Stack | None:
-    """Return the stack of a compose file that builds a service and uses no prebuilt images, or None."""
+    """Return a compose file's stack if the file builds a service and uses no prebuilt images, else None."""
     stack_and_images = _compose(folder)
     return stack_and_images[0] if stack_and_images and not stack_and_images[1] else None
 

@@ -96,7 +96,7 @@ def _stack(name: str, manifest: str, build: str, start: str, *advice: str) -> St
 
 
 def _install(folder: ServiceFolder, manifest: str, server: str) -> str:
-    """Return the command that installs a service into .venv. It also installs the package ``server``, if not empty."""
+    """Return the command that installs a service into .venv. If ``server`` is not empty, also install this package."""
     pip = ".venv/bin/python -m pip"
     if folder.in_parents("uv.lock"):
         sync = "uv sync --frozen --no-dev" if "uv.lock" in folder.names else "UV_PROJECT_ENVIRONMENT=$PWD/.venv uv sync"

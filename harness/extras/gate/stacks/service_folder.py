@@ -84,7 +84,7 @@ class ServiceFolder:
             return {}
 
     def in_parents(self, *names: str) -> str:
-        """Return the first of these files in this folder or a parent folder in the repository, or an empty string."""
+        """Search this folder, then its parents up to the repository's root. Return the first existing name, or ""."""
         for folder in (self.path, *self.path.parents):
             if existing := next((name for name in names if (folder / name).is_file()), ""):
                 return existing
