@@ -24,6 +24,7 @@ from harness.provisioning.requirements import ToolRequirement
 from harness.records.remove_tree import remove_tree_if_possible
 from harness.records.run_info import Machine
 from harness.report import terminal
+from harness.report.tables import format_count
 from harness.runtime import compose, images
 from harness.units import format_bytes
 
@@ -154,13 +155,13 @@ def _remove_images(*, dry_run: bool) -> bool:
     for image in own_images:
         print(f"{format_bytes(image.bytes):>9}  {image.description}")
     if dry_run or not own_images:
-        print(f"{len(own_images)} images; the sizes include shared layers")
+        print(f"{format_count(len(own_images), 'image')}; the sizes include shared layers")
         return False
     failures = images.remove_images([image.name for image in own_images])
     images.forget_removed()
     for name, reason in failures:
         print(f"not removed: {name}: {reason}")
-    print(f"removed {len(own_images) - len(failures)} of {len(own_images)} images")
+    print(f"removed {len(own_images) - len(failures)} of {format_count(len(own_images), 'image')}")
     return bool(failures)
 
 
@@ -175,11 +176,11 @@ def _remove_leftovers(*, dry_run: bool, consent: Consent) -> bool:
             print(f"not removed, because it belongs to an unknown run: {leftover}")
     if dry_run or not removable:
         return False
-    if not ask_consent(consent, f"Remove {len(removable)} leftovers from killed runs?"):
+    if not ask_consent(consent, f"Remove {format_count(len(removable), 'leftover')} of killed runs?"):
         print("no leftovers were removed; ./tfb clean --yes removes leftovers without asking")
         return True
     failures = host_leftovers.remove_leftovers(removable)
     for reason in failures:
         print(f"not removed: {printable(reason)}")
-    print(f"removed {len(removable) - len(failures)} of {len(removable)} leftovers")
+    print(f"removed {len(removable) - len(failures)} of {format_count(len(removable), 'leftover')}")
     return bool(failures)
