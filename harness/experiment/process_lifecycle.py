@@ -172,7 +172,7 @@ class ProcessLifecycle:
         if not implementation.is_service:
             self.verifier.start_process(address)
         # The stack runs callbacks in reverse order, so this check runs after the server has stopped.
-        running.stack.push(lambda error_type, *_: None if error_type else self._audit_final_state(running))
+        running.stack.push(lambda error_type, *_: None if error_type else self._check_final_state(running))
         started = self.runtime.start(implementation, address, running.log, ready_path=path)
         running.server = running.stack.enter_context(started)
         if implementation.is_service:
@@ -269,7 +269,7 @@ class ProcessLifecycle:
         if isinstance(self.runtime, MultiMachineRuntime):
             self.runtime.require_machines()
 
-    def _audit_final_state(self, running: RunningProcess) -> None:
+    def _check_final_state(self, running: RunningProcess) -> None:
         """Check that the database matches the responses under load. If it does not, fail the affected test types."""
         results = [r for r in self.verifier.end_process(running.database.address) if r.outcome is not Outcome.PASS]
         failed: list[FailedCheck] = []
