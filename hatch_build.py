@@ -29,7 +29,7 @@ class Metadata(MetadataHookInterface):
 
 
 class Build(BuildHookInterface):
-    """A hook that builds the dashboard page and the load generator for the wheel. It needs npm and cargo."""
+    """A hook that builds the dashboard page and the load generators for the wheel. It needs npm and cargo."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the built page and the compiled load generators."""
@@ -46,7 +46,7 @@ class Build(BuildHookInterface):
             program = crates.ensure_built(crate, crate)
             target = f"harness/_tree/toolset/{PREBUILT}/{crate}/{program.parent.name}/{program.name}"
             build_data["force_include"][str(program)] = target
-        for name in ("errors.py", "host/metering.py", "host/sockets.py"):  # copies for the image of toolset/meter
+        for name in ("errors.py", "host/metering.py", "host/sockets.py"):  # copies for the image from toolset/meter
             copied = program.parent / "meter" / name
             copied.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / "harness" / name, copied)
@@ -63,5 +63,5 @@ class Build(BuildHookInterface):
         build_data["pure_python"] = False
         build_data["infer_tag"] = False
         libc, version = platform.libc_ver()
-        system = f"manylinux_{version.replace('.', '_')}" if libc == "glibc" else "linux"  # PyPI rejects linux
+        system = f"manylinux_{version.replace('.', '_')}" if libc == "glibc" else "linux"  # PyPI rejects the tag linux
         build_data["tag"] = f"py3-none-{system}_{platform.machine()}"

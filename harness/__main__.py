@@ -27,7 +27,7 @@ from harness.host import environment, interruption, memory  # noqa: E402
 
 
 def open_streams() -> None:
-    """Open stdin, stdout and stderr if the parent closed them. Otherwise, later files would get their numbers."""
+    """Open each standard stream that the parent has closed, so that no other file gets its descriptor."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -1,7 +1,7 @@
 """Finds and loads plugins. A plugin is a class that adds verbs, test types, exporters and other objects to tfb.
 
 An entry point in the group ``tfb.plugins`` names the class. The plugins in ``harness.extras`` also have entry points.
-A checkout is not an installed distribution, so tfb reads its entry points from pyproject.toml.
+In a checkout, which is not an installed distribution, tfb reads these entry points from pyproject.toml.
 """
 
 import importlib
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """A subcommand of ``./tfb``. The function's parameters define the flags, and the return value is the exit code."""
+    """A subcommand of ``./tfb``. The parameters of ``target`` define the flags, and it returns the exit code."""
 
     target: ObjectPath
     help: str  # one line for ./tfb --help
@@ -99,7 +99,7 @@ class Extensions(Generic[T]):
     """The objects that plugins add to an extension point, for example exporters."""
 
     def __init__(self, attribute: str) -> None:
-        """Collect the objects in this attribute of all plugins, for example ``exporters``."""
+        """Collect the objects that plugins declare in an attribute of ``Plugin``, for example ``exporters``."""
         self._attribute = attribute
 
     def names(self) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def page_views() -> dict[str, tuple[InstalledPlugin, PageView]]:
 
 
 def _own_entry_points() -> Iterator[tuple[str, str, ObjectPath]]:
-    """Yield (name, distribution, target) for each entry point in pyproject.toml, unless the folder is missing."""
+    """Yield (name, distribution, target) for each entry point in pyproject.toml whose package exists."""
     if INSTALLED:
         return
     declared = OWN_ENTRY_POINTS.search((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 MIN_LENGTH = 6  # shorter values are not redacted
-MIN_SECRET_LENGTH = 4  # limit for variables with names that suggest a secret
+MIN_SECRET_LENGTH = 4  # replaces MIN_LENGTH if the variable's name suggests a secret
 SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT|DSN", re.IGNORECASE)
-# Do not redact plain words, short numbers and IP addresses, because messages would become unreadable.
+# Plain words, short numbers and IP addresses. Unless the variable's name suggests a secret, they are not redacted,
+# because messages would become unreadable.
 PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
 PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # a password in a URL
 UNRESERVED = re.compile(rb"[\w.~-]", re.ASCII)

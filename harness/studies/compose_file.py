@@ -1,6 +1,6 @@
-"""Writes docker/implementations.yaml, from which ``docker compose up`` in the repository selects an implementation.
+"""Writes docker/implementations.yaml, from which the repository's compose.yaml takes the implementation TFB_TEST.
 
-python -m harness.studies.compose_file
+Usage: ``python -m harness.studies.compose_file``.
 """
 
 import json
@@ -13,8 +13,8 @@ from harness.runtime.privileges import SECCOMP
 
 FILE = DOCKER / "implementations.yaml"
 HEADER = """\
-# Images of the implementations, for compose.yaml in the repository's root. To update this file from frameworks/, run
-# python -m harness.studies.compose_file.
+# Images of the implementations, for compose.yaml in the repository's root. Generated from frameworks/; to regenerate,
+# run python -m harness.studies.compose_file.
 services:
 """
 

@@ -72,7 +72,7 @@ def ratios_of_run(folder: Path) -> Iterator[RecordedRatio]:
 
 
 def ratios_of_claims(results: Path) -> Iterator[RecordedRatio]:
-    """Yield the ratios from claim verdicts that compare two implementations at the same load.
+    """Yield the ratio of each recorded claim statement that compares two implementations at the same load.
 
     Claims are measured over loopback.
     """

@@ -25,7 +25,7 @@ TYPES = ("json", "plaintext", "db", "query", "fortune", "update")
 
 
 def cpu_ratios(records: RunRecords, ours: str, theirs: Sequence[str]) -> Mapping[str, Ratio]:
-    """Return the ratio for each test type that both sides measured, and the geometric mean of all ratios.
+    """Return the ratio for each test type in which both sides were measured, and the geometric mean of these ratios.
 
     Flagged cells are included. The result is empty if the sides have no test type in common.
     """

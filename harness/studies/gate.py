@@ -75,7 +75,7 @@ def busy_machine(programs: int) -> Iterator[None]:
 
 
 class StudySession(Record):
-    """The result of a ``./tfb compare`` session, which is a line of the study's file."""
+    """A line of the study's file: the result of one ``./tfb compare`` session."""
 
     stack: str
     share: int  # injected slowdown in percent of the request's CPU time

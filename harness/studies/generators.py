@@ -1,9 +1,9 @@
 """Compares tfb's load generator with wrk by CPU time per request.
 
-Usage: ``python -m harness.studies.generators``. In each turn, both generators send load to the same server over 64
-connections, in alternating order. The first series does not use pipelining; the second series pipelines 16 requests. If
-possible, server and generator run on separate CPUs. The results are medians over turns. On a shared machine, ratios are
-more stable than absolute values.
+Usage: ``python -m harness.studies.generators``. In each turn, the generators load the same server one after the other,
+over 64 connections. Their order alternates between turns. The first series does not use pipelining; the second series
+pipelines 16 requests. If possible, server and generator run on separate CPUs. The results are medians over turns. On a
+shared machine, ratios are more stable than absolute values.
 """
 
 import argparse

@@ -50,7 +50,7 @@ class DatabaseTables:
     def __init__(self, connection: psycopg.Connection, *, admin: bool) -> None:
         self.connection = connection
         self.admin = admin  # whether the connection may change rows and read statement counts
-        self._clock_lead = (float("-inf"), float("inf"))  # bounds in seconds; infinite before ``compare_clocks``
+        self._clock_lead = (float("-inf"), float("inf"))  # bounds on the database clock's lead in seconds
 
     def compare_clocks(self) -> None:
         """Measure the offset between the database's clock and this process's clock. Load makes the result inexact."""
@@ -171,9 +171,9 @@ class DatabaseTables:
         need additional pages.
 
         Yields:
-            For each table and id, two page counts. The first count covers all pages with versions of the row, which an
-            index
-            scan touches. The second count ends at the page of the current version, where a scan for a single row stops.
+            For each table and id, two page counts. The first covers all pages that contain versions of the row, because
+            an index scan touches all of them. The second ends at the page of the current version, because a scan for a
+            single row stops there.
         """
         ids = random.Random().sample(range(1, HIGHEST_ID + 1), HIGHEST_ID // 2)
         self.vacuum()

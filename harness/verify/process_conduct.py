@@ -22,7 +22,7 @@ from harness.verify.verification import run_checks
 
 ROOT_USERS = {"root", "0", "0:0", "root:root"}
 INIT_PROCESSES = {"docker-init", "tini", "catatonit"}  # container init processes, which may run as root
-UNFILLED_LINE = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # an incomplete line of the template
+UNFILLED_LINE = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a README line without its value
 
 
 def verify_conduct(
@@ -93,7 +93,7 @@ def _without_shell(command: Sequence[str]) -> list[str]:
 
 
 def _normalise(command: Sequence[str]) -> tuple[str, ...]:
-    """Normalise a command: remove the shell, variables, ``exec`` and the program's folder, which may differ."""
+    """Remove the parts of a command that may differ: the shell, variables, ``exec`` and the program's folder."""
     arguments = _without_shell(command)
     assignments = len(dockerfile.parse_assignments(arguments))
     arguments = arguments[assignments + (arguments[:1] == ["env"]) :] if assignments else arguments

@@ -1,7 +1,7 @@
 """Compares responses with JSON Schemas in a long-lived child process, so that an expensive schema cannot block tfb.
 
 Regular expressions can take exponential time, and ``uniqueItems`` can take quadratic time. The child process
-(``schema_worker``) therefore limits CPU time and memory. tfb does not retry a schema that has exceeded a limit.
+(``schema_worker``) therefore limits its CPU time and memory. tfb does not retry a schema that has exceeded a limit.
 """
 
 import hashlib
@@ -70,7 +70,7 @@ class SchemaValidator:
                 return _to_mismatch(result)
         return SchemaMismatch(
             message=f"the comparison with the schema {self._given_up[digest]}. Simplify the schema",
-            expected="a schema that can be checked in linear time; check pattern, uniqueItems, anyOf and $ref",
+            expected="a schema that tfb can evaluate in linear time; review pattern, uniqueItems, anyOf and $ref",
         )
 
     def _exchange(self, schema: bytes, document: bytes) -> dict[str, str] | None:
@@ -116,8 +116,8 @@ class SchemaValidator:
             # With -P, Python does not import modules from the current folder or the program's folder.
             command = [sys.executable, "-P", str(Path(schema_worker.__file__).resolve())]
             environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-            # An interrupted run immediately stops all children with the stop signal SIGTERM. With SIGINT, the current
-            # comparison can finish.
+            # When a run is interrupted, tfb immediately stops only the children whose stop signal is SIGTERM. With
+            # SIGINT, the current comparison can finish.
             options = process.ProcessOptions(cwd=Path("/"), env=environment, stop_signal=signal.SIGINT)
             self._child = process.Child(
                 command, options, stdin=process.PIPE, stdout=process.PIPE, stderr=process.DEVNULL

@@ -15,7 +15,7 @@ import warnings
 from typing import Any, BinaryIO
 
 MEMORY_BYTES = 1 << 30
-# CPU budget of a schema in seconds: the maximum, and the amounts per document and per byte.
+# CPU budget of a schema in seconds: the maximum, and the amounts that each document and each byte add.
 MAX_SECONDS = 2.0
 SECONDS_PER_DOCUMENT = 0.05
 SECONDS_PER_BYTE = 5.0 / (1 << 20)

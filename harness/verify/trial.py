@@ -49,7 +49,7 @@ MAX_RESPONSES = 2_000
 MAX_DECLARED_RESPONSES = 400  # limit for services, because comparing a response with a schema may take milliseconds
 MAX_ROWS = 6_000
 MAX_WRITTEN_ROWS = 8_000  # tfb checks all responses of a load that writes at most this many rows
-RECORDED_PER_CHECKED = 4  # the generator may record this many times more responses than tfb checks
+RECORDED_PER_CHECKED = 4  # maximum ratio of the responses that the generator records to those that tfb checks
 MAX_FILE_BYTES, MAX_SERVICE_FILE_BYTES = 16 << 20, 48 << 20
 DEFAULT_ROW_RATE = 50_000.0  # assumed rows per second until the server's rate has been measured
 # Assumed requests per second of a service. If the service is faster, the generator lowers the sampled share.
@@ -140,7 +140,7 @@ class TrialVerification:
         self._process = process
         self._test_type, self._load = context.test_type, context.load
         implementation = context.server.implementation
-        # Some servers fill their cache only once. Their rows must be restored after a load in which tfb changes rows.
+        # Some servers fill their cache only once, so tfb must restore the rows after a load in which it changes them.
         self._has_cache = any(other.cached for other in implementation.test_types.values())
         self._extension = LOADS.get(self._test_type.checked_as)
         self._extension_state: object = None

@@ -1,4 +1,4 @@
-"""Gathers the evidence for a test type of a running server, and runs all registered checks on it."""
+"""Gathers evidence about one test type of a running server, and runs all registered checks on the evidence."""
 
 import random
 import time
@@ -30,7 +30,7 @@ from harness.verify.checks.verification_client import (
 )
 from harness.verify.database_tables import DatabaseTables, open_tables
 
-FRESH_CONNECTIONS = 24  # new connections with two requests each, which find even a single defective worker process
+FRESH_CONNECTIONS = 24  # new connections, each with two requests; enough to reach a single defective worker process
 CHANGED_ROWS = HIGHEST_ID // 2  # number of rows that tfb changes after the server's first requests
 REQUESTS_BEFORE_CHANGE, REQUESTS_AFTER_CHANGE = 3, 30  # requests per connection
 PAGE_COUNTS = 40  # number of update requests for which tfb counts the pages that the SELECTs touch
@@ -122,12 +122,12 @@ class EvidenceGatherer:
     def response_size(self, queries: int | None) -> tuple[float, float] | None:
         """Return bounds on the mean response size (bytes on the wire) of loads that request ``queries`` rows.
 
-        If no earlier request had this number of rows, send two. A row's size depends on the number of digits in the
-        values. The bounds are therefore the measured size without digits, plus the expected number of digits, with a
-        margin for chance. There is no margin for responses without rows.
+        If no earlier request asked for this number of rows, send two such requests. A row's size depends on the number
+        of digits in the values. The bounds are therefore the measured size without digits, plus the expected number of
+        digits, with a margin for chance. There is no margin for responses without rows.
 
         Returns:
-            The bounds, or None if the server does not respond or is a service.
+            The bounds, or None if the server does not respond or if its response sizes are not predictable.
         """
         if self._test_type.requests or self._test_type.draws_requests:
             return None  # response sizes are not predictable
@@ -207,7 +207,7 @@ class EvidenceGatherer:
     def _gather_pages_read(self, tables: DatabaseTables, database: DatabaseAddress) -> None:
         """Record how many pages the SELECTs of update requests touch, and how many pages the returned rows need.
 
-        Skip requests that return a row for the second time.
+        Skip requests that return a row that has been returned before.
         """
         with tables.moved_rows(database) as pages_by_table, ReconnectingConnection(self._client) as connection:
             # A database session's first statements read additional pages. Warm up all connections of the server's pool.
@@ -244,7 +244,7 @@ class EvidenceGatherer:
 
     def _single_requests(self) -> list[QueryVariant]:
         if not self._test_type.counts_rows:
-            return [PLAIN] * (120 if self._thorough else 3)  # 120 requests detect a failure rate of 1 %
+            return [PLAIN] * (120 if self._thorough else 3)  # 120 requests find a failure rate of 1 % in 70 % of cases
         cases = list(COUNT_VARIANTS) if self._thorough else [rows_variant(1), rows_variant(2), rows_variant(20)]
         url = self._client.url
         if "?" not in url:  # in a path like /updates/, the parameter cannot be omitted or repeated

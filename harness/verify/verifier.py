@@ -137,12 +137,12 @@ class Verifier:
         """Briefly verify a test type after a load, including the tables if the test type updates them."""
         if test_type.writes_database and test_type.has_rows:
             with open_tables(database) as tables:
-                # The server may still be processing wrk's last requests, because wrk does not wait for them.
+                # The server may still be processing wrk's last requests, because wrk does not wait for responses.
                 tables.wait_until_idle()
         return run_checks(self._gather(server, test_type, database, thorough=False).evidence)
 
     def end_process(self, database: DatabaseAddress) -> tuple[CheckResult, ...]:
-        """Check which changes a server process made to the database. Call this method after the process has stopped."""
+        """Check what a process read and changed in the database. Call this method after the process has stopped."""
         process = self._processes.pop(database, ProcessVerification())
         process.close()
         if process.before is None:

@@ -86,7 +86,10 @@ class Connection:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """Send bytes, in a single segment if possible. Raises WireError if the server closes or stops reading."""
+        """Send bytes, in a single segment if possible.
+
+        Raises WireError if the server closes the connection or stops reading.
+        """
         try:
             self._socket.sendall(data)
         except TimeoutError as error:
@@ -200,7 +203,7 @@ class Connection:
         return data
 
     def _take(self, count: int, deadline: float, expectation: str, before: int = 0) -> bytes:
-        """Return the next ``count`` bytes of a body, of which ``before`` bytes have already been read."""
+        """Return the next ``count`` bytes of a body. ``before`` is the number of body bytes already read."""
         if before + count > self._max_body_bytes:
             raise WireError("grammar", f"{expectation}, which exceeds the limit of {self._max_body_bytes >> 20} MiB")
         while len(self._buffer) < count:

@@ -162,10 +162,11 @@ def _leave_open(
     edges: Sequence[float],
     reason: str,
 ) -> Assessment:
-    """Return an assessment with the number of processes that would probably be enough for a decision.
+    """Return an assessment with the number of additional processes that would probably be enough for a decision.
 
-    The interval must no longer contain the nearest edge. The half-width decreases with the square root of the number of
-    processes. The estimate is conservative, because it ignores that Student's quantile decreases as well.
+    A decision requires an interval that does not contain the nearest edge. The half-width decreases with the square
+    root of the number of processes. The estimate is conservative, because it ignores that Student's quantile also
+    decreases.
     """
     if measured_ratio.low is None or measured_ratio.high is None:
         reason_without_interval = f"the ratio {measured_ratio.value:.2f} has no interval: each side has one process"
@@ -304,7 +305,7 @@ def _judge_by_figures(statement: Statement, figures: Sequence[Mapping[str, float
         return _statement(statement, cpus, assessment, value=float(count), processes=len(sides[0]))
     of, to = (dict(enumerate(side)) for side in sides)
     measured = ratio_of_values(of, to, CONFIDENCE) if all(map(all, sides)) else None
-    return _judge_two_sides(statement, cpus, measured, sides, "the program printed zero at one start")
+    return _judge_two_sides(statement, cpus, measured, sides, "the program printed zero at one or more starts")
 
 
 def _judge_two_sides(

@@ -16,7 +16,7 @@ from harness.records.loads import ClosedLoop, Load, Scenario
 from harness.records.verdicts import UNCHANGED_MARGIN
 from harness.stats.cell_values import METRICS
 
-ERRORS = "errors"  # metric: the number of a cell's failed requests, which a statement claims to be zero or not
+ERRORS = "errors"  # metric: the number of a cell's failed requests, which a statement claims to be zero or nonzero
 
 
 def _known(what: str, names: Sequence[str]) -> AfterValidator:
@@ -57,7 +57,7 @@ class ClaimSide(ConfigSection):
 
 
 class Rounds(ConfigSection):
-    """The predicted ratio of two durations: ``calls`` equal calls on ``CPUs - less`` workers, and a single call."""
+    """The predicted duration of ``calls`` equal calls on ``CPUs - less`` workers, relative to a single call."""
 
     calls: int = Field(ge=1)
     less: int = Field(default=0, ge=0)

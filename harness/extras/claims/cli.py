@@ -92,7 +92,7 @@ def run(*names: ClaimNames, flags: RunFlags = RunFlags()) -> int:  # noqa: B008 
 
 
 def _run_program(claim: Claim, number: int) -> Mapping[str, float]:
-    """Report the start of a claim's program, which prints no progress, and return the program's figures."""
+    """Run a claim's program and return the figures. Announce the start, because the program shows no progress."""
     print(f"{claim.name}: start {number} of {measure.PROGRAM_STARTS}: {' '.join(claim.program)}", file=sys.stderr)
     return measure.run_program(claim)
 

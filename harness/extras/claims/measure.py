@@ -1,7 +1,7 @@
 """Measures the undecided statements of claims, by benchmark runs or by running a claim's program.
 
-The runs use the ``interleaved`` design. One run measures all claims that share servers. All runs on the same
-machine with the same builds contribute to a verdict.
+The runs use the ``interleaved`` design. One run measures all claims that share servers. All runs on the same machine
+with the same builds contribute to a verdict.
 """
 
 import os
@@ -75,9 +75,9 @@ def group_open_claims(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdi
 
 
 def open_part(claim: Claim, recorded_verdict: ClaimVerdict | None) -> Claim | None:
-    """Return the claim with only those statements whose servers need more processes, or None if there are none.
+    """Return the claim with only those statements whose servers need more processes, or None if no server does.
 
-    Measure all of such a server's cells again, because a process's earlier work may affect later measurements.
+    All cells of such a server are measured again, because a process's earlier work may affect later measurements.
     """
     if recorded_verdict is None:
         return claim

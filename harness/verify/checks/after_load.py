@@ -33,8 +33,8 @@ QUERIES: Mapping[str, str] = {
         SELECT md5(string_agg(concat_ws(' ', rolname, rolsuper, rolcreaterole, rolcreatedb, rolcanlogin, rolconnlimit)
                               || coalesce(rolpassword, ''), ',' ORDER BY rolname))
         FROM pg_authid WHERE rolname = %(user)s""",
-    # Omit other servers' private databases. A server cannot hide a database by this name pattern, because server roles
-    # cannot create databases.
+    # Omit other servers' private databases. A server cannot exploit this exclusion by giving a database a matching
+    # name, because server roles cannot create databases.
     "databases": r"SELECT string_agg(datname, ', ' ORDER BY datname) FROM pg_database "
     r"WHERE datname NOT LIKE 'hello\_world\_of\_%%'",
     "tables, indexes, views, sequences and their columns": """
@@ -100,7 +100,7 @@ def no_deadlocks(evidence: Evidence) -> Iterator[Finding]:
             f"PostgreSQL aborted {deadlocks} update transactions because of deadlocks. Write rows in id order, "
             "or retry aborted transactions",
             expected="no deadlocks",
-            actual=f"{deadlocks} rolled back",
+            actual=f"{deadlocks} deadlocks",
             outcome=Outcome.WARN,
         )
 

@@ -16,7 +16,7 @@ def _observed(select: Callable[[ConductFacts], object]) -> Callable[[Evidence], 
 
 
 def _facts(evidence: Evidence) -> tuple[ConductFacts, Outcome]:
-    """Return the facts, and the outcome of a violation of a folder rule or of the rule about SIGTERM.
+    """Return the facts, and the outcome to report for a violation of a folder rule or of the rule about SIGTERM.
 
     These rules are binding in pull requests (``strict``). Elsewhere, violations are warnings.
     """

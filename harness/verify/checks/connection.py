@@ -265,7 +265,7 @@ def gather(endpoint: Endpoint, urls: Sequence[str], timeout: float) -> dict[str,
 
 def _legal_probes(prober: _ConnectionProber, urls: Sequence[str]) -> dict[str, Callable[[], ProbeResult]]:
     url = urls[0]
-    targets = [*urls, UNKNOWN_PATH]  # consecutive requests have different responses, which reveals swapped responses
+    targets = [*urls, UNKNOWN_PATH]  # alternate between URLs with different responses, to detect swapped responses
     pipeline = [build_request(targets[n % len(targets)]) for n in range(PIPELINE_DEPTH)]
     plain, half = pipeline[0], len(pipeline[1]) // 2
     cuts = [0, 2, len(plain) // 3, len(plain) // 2, len(plain) - 3, len(plain) - 1, len(plain)]

@@ -18,7 +18,7 @@ SERIAL_SECONDS = CONCURRENT_REQUESTS * 0.2  # seconds that a server needs if it 
 # Concurrent requests with a delay may take this much longer than the same number without. A pool of 20 threads, the
 # default of some frameworks, takes 1.4 s longer.
 MAX_EXTRA_SECONDS = 2.0
-TRIES = 3  # attempts if a response is late, because the machine may have stalled
+TRIES = 3  # total number of attempts, because a stalled machine may delay correct responses
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:

@@ -27,7 +27,7 @@ MAX_CONTAINERS, MAX_VALUES = 10_000, 100_000
 MAX_CODED_DOCUMENT_BYTES = 64 * 1024  # limit for a JSON document after decompression; 50 items take 9 kB
 CLOCK_SLACK_SECONDS = 0.0005  # maximum error of the measured offset between the generator's clock and tfb's clock
 
-# Values that are not integers, but which lenient parsers accept: floats, other notations, non-ASCII digits, and numbers
+# Values that are not integers but that lenient parsers accept: floats, other notations, non-ASCII digits, and numbers
 # with white space. "010" is an integer (ten) and therefore not in this list, although some parsers read it as octal.
 NOT_INTEGERS = ("5.0", "5e1", "0x10", "0b11", "5_0", "5f", "%205", "5%20", "5%0A", "%EF%BC%95")
 TECHEMPOWER_VARIANTS = frozenset({"empty", "foo", "0", "1", "2", "500"})
@@ -40,9 +40,9 @@ class QueryVariant:
     name: str
     suffix: str = ""
     count: int | None = None  # expected number of rows; None if the request does not specify a number
-    alternative_count: int | None = None  # also accepted, because the requirements are ambiguous
-    declared: PreparedRequest | None = None  # a service's declared request, which replaces the URL
-    drawn: PreparedRequest | None = None  # a request drawn at random by a plugin, which replaces the URL
+    alternative_count: int | None = None  # another accepted number of rows; the requirements are ambiguous
+    declared: PreparedRequest | None = None  # a service's declared request, sent instead of the URL
+    drawn: PreparedRequest | None = None  # a request that a plugin drew at random, sent instead of the URL
 
     @property
     def method(self) -> str:
@@ -199,7 +199,7 @@ class TableVersion(Generic[T]):
 def append_version(
     versions: list[TableVersion[T]], rows: Mapping[int, T], started_at: float, ended_at: float, slack: float = 0.0
 ) -> None:
-    """Append a version with changed ``rows``. The change took effect between two epoch times, to within ``slack``."""
+    """Append a version whose ``rows`` changed between two epoch times, each uncertain by ``slack`` seconds."""
     versions[-1] = replace(versions[-1], until=ended_at + slack)
     versions.append(TableVersion(rows={**versions[-1].rows, **rows}, since=min(started_at, ended_at) - slack))
 
@@ -275,7 +275,7 @@ class ExpectedWork:
 
     @classmethod
     def in_open_transactions(cls, texts: Sequence[str], rows: int) -> "ExpectedWork":
-        """Return the uncounted work of open transactions. ``rows`` is the number of rows that each write changes."""
+        """Return the uncounted work of open transactions, given their last statements and the ``rows`` per write."""
         on_world = [statement for text in texts if (statement := NormalisedStatement(text=text)).names_table("world")]
         writes = sum(statement.writes for statement in on_world)
         pages = sum(NormalisedStatement(text=text).names_table("fortune") for text in texts)
@@ -287,16 +287,16 @@ class DatabaseActivity:
     """A server process's database activity, according to PostgreSQL's statistics."""
 
     fetched: int | None  # rows of the world tables fetched through an index; None if unknown
-    updated: int | None
+    updated: int | None  # rows of the world tables updated
     deadlocks: int | None
-    left_behind: tuple[tuple[str, str, str], ...]  # other changed objects: (name, definition before, definition after)
+    left_behind: tuple[tuple[str, str, str], ...]  # all other changes: (what changed, state before, state after)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
     """Instructions for the load generator to record a random sample of the responses."""
 
-    share: float  # probability of recording a response; lowered for the whole load if a limit would be exceeded
+    share: float  # probability of recording a response; the generator lowers it for the whole load to meet the limits
     max_responses: int
     max_bytes: int  # limit for the total size of the recorded headers and bodies
 
@@ -312,7 +312,7 @@ class RequestCounts:
     unsolicited: int  # responses without a request
     unsolicited_bytes: int  # bytes outside any response, and bytes of unsolicited responses
     unfinished: int  # requests in progress when the generator stopped; 0 if it waited for the full timeout
-    hung_connections: int
+    hung_connections: int  # connections on which no response arrived within the timeout
     closed_connections: int  # connections that the server closed
     interrupted: int  # requests in progress on connections that the server closed
     malformed: int  # responses with invalid framing, or with an unexpected body or length
@@ -346,7 +346,7 @@ class ConductFacts:
     stop_seconds: float | None = None  # seconds until the server stopped; None if it did not stop
     root_processes: tuple[str, ...] | None = None  # names of processes that run as root; None if not in a container
     folder: FolderFacts | None = None
-    strict: bool = False  # whether violations of the rules for pull requests fail instead of warning
+    strict: bool = False  # whether violating a rule for pull requests is a failure instead of a warning
 
 
 @dataclass(kw_only=True)
@@ -367,11 +367,11 @@ class Evidence:
     snapshots: list[TableSnapshot] = field(default_factory=list)
     complete: bool = True  # whether ``concurrent`` contains all requests instead of a sample
     rows_per_response: float = 0.0  # rows that the whole load wrote, divided by the number of sampled responses
-    # Result of ``values.count_age_pairs``; empty unless the exchanges are a sample.
+    # Sum of ``values.count_age_pairs`` over the process's trials so far; empty unless the exchanges are a sample.
     age_pairs: Mapping[tuple[float, bool], int] = field(default_factory=dict)
     statements: Sequence[NormalisedStatement] | None = None  # statements with exact counts; None if not counted
-    # For each update request: the number of pages that the SELECTs touched, and the two page counts of the rows
-    # (``moved_rows``).
+    # For each update request: the number of pages that the SELECTs touched, and the two page counts of ``moved_rows``,
+    # each summed over the returned rows.
     pages_read: list[tuple[int, int, int]] = field(default_factory=list)
     uncounted_reason: str | None = None  # why statements could not be counted
     all_statements: Sequence[str] = ()  # texts of all distinct statements since the server started

@@ -33,7 +33,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 def wait_until_idle(upstream: Upstream, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Wait until the server stops calling the upstream service for disconnected clients, or until a time limit."""
+    """Wait until the server makes no more upstream calls for disconnected clients, or until a time limit."""
     before = upstream.stats().calls
     for _ in range(MAX_POLLS):
         sleep(IDLE_SECONDS)

@@ -132,8 +132,8 @@ def date_moves(evidence: Evidence) -> Iterator[Finding]:
         times_by_date.setdefault(exchange.header("date") or "", []).append(exchange.received_at)
     for date, times in times_by_date.items():
         unchanged = max(times) - min(times)
-        # Under load, report an unchanged Date only if responses arrived in more than 4 different seconds. Otherwise,
-        # the machine may have stalled.
+        # Under load, report an unchanged Date only if responses arrived in more than 4 different seconds. If there are
+        # fewer, the machine may have stalled.
         observed = not evidence.under_load or len(set(map(int, times))) > allowed
         if date and unchanged > allowed and observed:
             yield Finding(

@@ -20,12 +20,13 @@ from harness.verify.checks.statement_counts import HIGHEST_ID
 
 FALSE_ALARM = 1e-9
 CELLS = 20  # number of equally wide bins into which a test divides 1..10000
-NEAR_DISTANCES = (20, 250, 2500)  # maximum distances between ids: neighbours, same page, same section of the table
+NEAR_DISTANCES = (20, 250, 2500)  # ids this close count as near: neighbours, same page, same section of the table
 WINDOW_SIZES = (20, 40)  # numbers of consecutive ids among which a test looks for related ids
 MIN_VALUES = 300  # with fewer values, the tests lack statistical power
 # With fewer values, verdicts report failures but omit passes, which would prove little. 490 ids reveal a server that
-# never reads a tenth of the table: a tenth contains a whole bin, and 0.95^490 is below the limit. 655 ids reveal a
-# server that reads the table in sequence (occupancy distribution).
+# never reads a contiguous tenth of the table: a tenth contains a whole bin, and the probability of an empty bin
+# (0.95^490) is below the limit in ``plausible_counts``. 655 ids reveal a server that reads the table in sequence
+# (occupancy distribution).
 MIN_VALUES_FOR_PASS = 655
 ADVICE = "Draw each value uniformly and independently from 1..10000"
 
@@ -85,7 +86,7 @@ def numbers_uniform(evidence: Evidence) -> Iterator[Finding]:
 def _ordinary(evidence: Evidence) -> list[Exchange]:
     """Return the successful concurrent exchanges with at most 20 rows.
 
-    Servers may avoid duplicates within a request, which would distort the statistics of larger requests.
+    Servers may avoid duplicate ids within a request. In larger requests, this would distort the statistics.
     """
     return [exchange for exchange in evidence.concurrent if exchange.ok and (exchange.case.count or 1) <= 20]
 
@@ -145,7 +146,7 @@ def _find_related_ids(sequences: Sequence[Sequence[Sequence[int]]]) -> Iterator[
             if not len(values) or (times := np.bincount(values).max()) <= equal_pairs_limit(size, name, len(windows)):
                 continue
             yield Finding(
-                f"{times} pairs of {size} consecutive ids have the same {name}. {ADVICE}",
+                f"{times} pairs among {size} consecutive ids have the same {name}. {ADVICE}",
                 expected=f"at most {equal_pairs_limit(size, name, len(windows))}",
                 actual=f"{name} {np.bincount(values).argmax()}",
             )
@@ -159,8 +160,8 @@ def equal_pairs_limit(size: int, name: str, windows: int) -> int:
     Regardless of the other ids, a pair has a given sum or difference with a probability of at most p = 1 / (10,000 -
     size). By the union bound, m pairs agree with a probability of at most p^m * v * s. Here, v is the number of
     possible sums (or differences), and s is the number of sets of m pairs. Pairs with the same sum are disjoint. Pairs
-    with the same difference may share an id. Their s is at most the number of ways to choose m smaller ids, m larger
-    ids and a bijection. The limit includes a Bonferroni correction for both tests (``name``) in all ``windows``.
+    with the same difference may share an id, so s is at most the number of ways to choose m smaller ids, m larger ids
+    and a bijection. The limit includes a Bonferroni correction for both tests (``name``) in all ``windows``.
     """
     for pairs in range(1, size):
         if name == "sum":
@@ -219,7 +220,7 @@ def _find_near_ids(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _find_overlaps(evidence: Evidence) -> Iterator[Finding]:
-    """Find pairs of requests with too many common ids. By chance, two requests for n rows share about n*n/10000."""
+    """Find pairs of requests with too many common ids. By chance, two requests for n rows share about n*n/10000 ids."""
     responses = [frozenset(i for i, _ in exchange.rows) for exchange in _ordinary(evidence)]
     responses = [ids for ids in responses if len(ids) > 1]
     pairs = len(responses) * (len(responses) - 1) / 2
@@ -262,7 +263,7 @@ def plausible_counts(total: int) -> tuple[int, int]:
     """Return the smallest and the largest plausible number of values in a bin, given ``total`` values."""
     from scipy.special import bdtr, bdtrc  # imported here, because the import is slow
 
-    # Corrected for two tails, two partitions, and all bins.
+    # Bonferroni correction for two tails, two partitions into bins (``_find_uneven``), and all bins.
     limit, counts = FALSE_ALARM / (2 * 2 * CELLS), np.arange(total + 1)
     low, high = bdtr(counts, total, 1 / CELLS) >= limit, bdtrc(counts, total, 1 / CELLS) <= limit
     return int(low.argmax()), int(high.argmax())

@@ -1,7 +1,7 @@
 """Counts statements exactly, as the difference between two readings of pg_stat_statements.
 
-PostgreSQL counts during the whole run, because a server could otherwise detect when it is observed. Counting slows down
-all implementations and trials equally. Regular expressions classify statements by the text that PostgreSQL recorded.
+PostgreSQL counts during the whole run, so that a server cannot detect when it is observed. Counting slows down all
+implementations and trials equally. Regular expressions classify statements by the text that PostgreSQL recorded.
 """
 
 import re

@@ -15,7 +15,7 @@ from harness.verify.checks.evidence import SEEDED_FORTUNES, Evidence
 from harness.verify.checks.statement_counts import MAX_STATEMENTS, NormalisedStatement
 
 PAGES_PER_ROW = 3  # pages that a SELECT for one row touches: the index root, an index leaf, and the row's page
-MIN_EQUAL_SHARE = 0.75  # minimum share of requests with SELECTs that touch the same number of additional pages
+MIN_EQUAL_SHARE = 0.75  # minimum share of requests whose SELECTs touch the same number of additional pages
 MIN_PAGE_COUNTS = 16  # with fewer requests, the numbers of additional pages may agree by chance
 COUNTER_TOLERANCE = 0.01  # tolerated share of uncounted rows, because PostgreSQL loses counts if a session crashes
 
@@ -42,7 +42,7 @@ def statements_counted(evidence: Evidence) -> Iterator[Finding]:
 def rows_read(evidence: Evidence) -> Iterator[Finding]:
     """Require that SELECTs read as many rows as were returned.
 
-    After a process has exited, also require as many rows fetched through an index.
+    After a process has exited, also require that it fetched as many rows through an index.
     """
     expected = evidence.expected_work
     if _floods_counters(evidence):
@@ -113,7 +113,7 @@ def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
     lambda e: _has_counts(e) and e.expected_work.writes > 0,
 )
 def rows_written(evidence: Evidence) -> Iterator[Finding]:
-    """Require that all returned rows are written, with at least one statement per request. Warn about other writes."""
+    """Require that all returned rows are written, with at least one statement per request. Warn about extra writes."""
     expected, activity = evidence.expected_work, evidence.database_activity
     if activity and activity.updated is not None:
         yield from _find_shortfall("written", activity.updated, expected.writes, tolerance=COUNTER_TOLERANCE)
@@ -174,8 +174,8 @@ def returned_rows_read(evidence: Evidence) -> Iterator[Finding]:
 def counting_unwatched(evidence: Evidence) -> Iterator[Finding]:
     """Find queries that ask whether statements are counted. Only a cheating server needs them.
 
-    Drivers query other settings when they connect. If a query does not name the setting or extension, the check
-    therefore only warns, and only about queries during requests.
+    Drivers query other settings when they connect, and PostgreSQL records most names of settings as ``$1``. If the name
+    is unknown, the check therefore only warns, and only about queries during requests.
     """
     asked = [text for text in evidence.all_statements if NormalisedStatement(text=text).asks_for_counting]
     unclear = [s.text for s in evidence.statements or () if s.asks_for_counting is None]
@@ -193,7 +193,7 @@ def _has_counts(evidence: Evidence) -> bool:
 
 
 def _floods_counters(evidence: Evidence) -> bool:
-    """Return whether PostgreSQL lost counts because of this server, which used more than half of the counters."""
+    """Return whether PostgreSQL lost counts, and this server is the cause: it used more than half of the counters."""
     return evidence.statements is None and len(evidence.all_statements) > MAX_STATEMENTS // 2
 
 

@@ -161,12 +161,12 @@ def _find_lost(evidence: Evidence, name: str) -> Iterator[Finding]:
 
 
 def count_age_pairs(evidence: Evidence) -> Counter[tuple[float, bool]]:
-    """Pair newer rows with older rows, and count the pairs of which exactly one row is lost.
+    """Pair newer rows with older rows, and count the pairs in which exactly one row is lost.
 
     A row is lost if a snapshot contains a different number than the response. In each pair, the older row's response
     arrived before the request for the newer row was sent. Every write that can overwrite the newer row can therefore
     also overwrite the older row. With a correct server, the lost row is the newer row in at most half of the counted
-    pairs. This limit applies to any number of writes by other requests.
+    pairs. This limit holds no matter how many rows other requests write.
 
     Returns:
         The number of pairs by (maximum age of the newer row in seconds, whether the newer row is lost).
@@ -191,7 +191,7 @@ def _lost_rows(exchange: Exchange, table: RandomNumbers) -> list[bool]:
 
 
 def _find_late(age_pairs: Mapping[tuple[float, bool], int]) -> Iterator[Finding]:
-    """Yield a finding if newer rows are lost more often than older rows: the server writes after it has responded."""
+    """Yield a finding if newer rows are lost more often than older rows, because the server then commits too late."""
     for max_age in YOUNG_AGES:
         young, older = age_pairs.get((max_age, True), 0), age_pairs.get((max_age, False), 0)
         if binomial_tails(young, young + older, 0.5)[1] < FALSE_ALARM:

@@ -103,7 +103,7 @@ class Client:
 
     @property
     def is_full(self) -> bool:
-        """Return whether a service's responses have reached the memory limit, so that it receives no more requests."""
+        """Return whether a service's responses have reached the memory limit. The client then stops."""
         return self.is_service and self._retained_bytes >= MAX_RETAINED_BYTES
 
     def retain(self, response: Response) -> Response:

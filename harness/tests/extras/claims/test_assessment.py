@@ -105,7 +105,7 @@ def test_programs_are_judged_by_printed_figures() -> None:
     )
     assert [statement.verdict for statement in result.statements] == ["supported", "refuted", "undecided"]
     assert result.statements[0].value == pytest.approx(9.1, abs=0.01)
-    assert result.statements[2].reason == "the program printed zero at one start"
+    assert result.statements[2].reason == "the program printed zero at one or more starts"
     assert (result.verdict, result.figures[0]["slow"]) == ("refuted", 0.18)
     differently = [*starts, {**starts[0], "refused": 1.0}]
     result = assessment.judge_by_program(
