@@ -1,15 +1,15 @@
 FROM debian:trixie-slim AS build
-# Without docker-clean, packages stay in the cache mount.
+# Removing docker-clean keeps packages in the cache mount.
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \
     rm -f /etc/apt/apt.conf.d/docker-clean \
     && apt-get update \
     && mkdir -p /usr/share/man/man1 \
     && apt-get install -y --no-install-recommends ca-certificates-java openjdk-25-jdk-headless maven \
     && ln -s /usr/lib/jvm/java-25-openjdk-* /usr/lib/jvm/java-25
-# Maven runs for seconds; without the C2 compiler it needs half the CPU time.
+# Maven runs so briefly that it needs only half the CPU time without the C2 compiler.
 ENV JAVA_HOME=/usr/lib/jvm/java-25 MAVEN_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 WORKDIR /app
-# Plugins and dependencies are only downloaded if the POM changes, and then only new ones.
+# If the POM changes, only new plugins and dependencies are downloaded.
 COPY pom.xml .
 RUN --mount=type=cache,target=/m2 mvn -q -B -C -Dmaven.repo.local=/m2 package
 COPY src src

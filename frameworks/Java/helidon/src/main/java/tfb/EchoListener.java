@@ -4,7 +4,7 @@ import io.helidon.common.buffers.BufferData;
 import io.helidon.websocket.WsListener;
 import io.helidon.websocket.WsSession;
 
-/** Echoes each WebSocket message, fragment by fragment. Helidon replies to close frames, and the listener to pings. */
+/** Echoes each WebSocket message, fragment by fragment. Replies to pings; Helidon itself replies to close frames. */
 final class EchoListener implements WsListener {
 
     @Override

@@ -16,7 +16,7 @@ import java.util.concurrent.Semaphore;
 /** Handles /fan-out by calling the upstream concurrently, with one virtual thread per call. */
 final class FanOutService {
 
-    /** Limit for connections to the upstream, as in all implementations. */
+    /** Maximum number of connections to the upstream, as in all implementations. */
     private static final int CONNECTIONS = 256;
 
     private final WebClient client;

@@ -106,7 +106,7 @@ public final class Main {
             chain.proceed();
         }
         if (request.headers().containsToken(HeaderValues.CONNECTION_CLOSE)) {
-            throw new CloseConnectionException("the client asked for it");
+            throw new CloseConnectionException("the client asked to close the connection");
         }
     }
 

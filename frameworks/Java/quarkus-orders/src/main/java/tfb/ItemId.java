@@ -11,7 +11,7 @@ public record ItemId(int value) {
     /** Returns this id, or fails with 404 if it is invalid. */
     ItemId possible() {
         if (value == 0) {
-            throw Problems.notFound("The path names no item");
+            throw Problems.notFound("The path contains no valid item id");
         }
         return this;
     }

@@ -22,7 +22,7 @@ abstract class JsonFailureMapper<E extends JsonProcessingException> implements E
 
     @Override
     public Response toResponse(E failure) {
-        return Problem.of(Status.BAD_REQUEST, "The body is not the JSON that is expected: " + failure.getOriginalMessage());
+        return Problem.of(Status.BAD_REQUEST, "The body is not the expected JSON: " + failure.getOriginalMessage());
     }
 
     /** Handles malformed JSON. */

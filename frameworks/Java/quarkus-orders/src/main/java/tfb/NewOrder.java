@@ -15,7 +15,7 @@ public record NewOrder(
         @NotNull @Size(min = 1, max = 20) List<@NotNull @Valid NewOrderItem> items) {
 
     /** Returns whether every item occurs only once. Bean Validation checks this in addition to the fields. */
-    @AssertTrue(message = "must not hold the same item twice")
+    @AssertTrue(message = "must not contain the same item twice")
     public boolean isWithoutRepetition() {
         return items == null || itemIds().size() == itemIds().stream().distinct().count();
     }

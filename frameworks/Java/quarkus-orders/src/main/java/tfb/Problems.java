@@ -5,7 +5,7 @@ import jakarta.ws.rs.ClientErrorException;
 import jakarta.ws.rs.NotFoundException;
 import jakarta.ws.rs.core.Response.Status;
 
-/** Exceptions for invalid requests, which the mappers convert to problems. */
+/** Creates the exceptions for invalid requests. RequestFailureMapper converts them to problem responses (RFC 9457). */
 final class Problems {
 
     private Problems() {}

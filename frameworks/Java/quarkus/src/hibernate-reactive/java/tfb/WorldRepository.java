@@ -11,8 +11,8 @@ import org.hibernate.reactive.mutiny.Mutiny.StatelessSession;
 
 /**
  * Repository for the {@code world} table. A session runs one statement at a time, so rows are read in sequence.
- * Reads that change nothing use a stateless session, which does not track entities. For updates, Hibernate writes the
- * changes in a single batch.
+ * Read-only requests use a stateless session, which does not track entities. For updates, Hibernate writes the changes
+ * in a single batch.
  */
 @ApplicationScoped
 class WorldRepository {

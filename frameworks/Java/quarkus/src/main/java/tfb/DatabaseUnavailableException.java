@@ -2,7 +2,7 @@ package tfb;
 
 import jakarta.ws.rs.WebApplicationException;
 
-/** An exception that wraps the reactive client's exceptions and causes a 503 response. */
+/** Replaces an exception of the reactive client, and causes a 503 response. */
 final class DatabaseUnavailableException extends WebApplicationException {
 
     private static final long serialVersionUID = 1L;

@@ -9,8 +9,8 @@ import org.hibernate.Session;
 import org.hibernate.StatelessSession;
 
 /**
- * Repository for the {@code world} table. Reads each row with a separate SELECT. Reads that change nothing use a
- * stateless session, which does not track entities. For updates, Hibernate writes the changes in a single batch.
+ * Repository for the {@code world} table. Reads each row with a separate SELECT. Read-only requests use a stateless
+ * session, which does not track entities. For updates, Hibernate writes the changes in a single batch.
  */
 @ApplicationScoped
 class WorldRepository {

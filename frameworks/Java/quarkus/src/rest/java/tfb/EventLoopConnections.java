@@ -13,8 +13,8 @@ import java.util.function.Function;
 import org.eclipse.microprofile.config.inject.ConfigProperty;
 
 /**
- * One database connection per event loop, on which all requests of this event loop pipeline their statements. The first
- * request opens the connection, and the next request reopens a lost one.
+ * One database connection per event loop. All requests on the event loop pipeline their statements on this connection.
+ * The first request opens it. If it is lost, the next request opens a new one.
  */
 @ApplicationScoped
 class EventLoopConnections {

@@ -10,7 +10,7 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.util.List;
 
-/** Database endpoints that run on the connection's event loop. */
+/** Database endpoints that run on the event loop of the client's connection. */
 @Path("eventloop")
 @NonBlocking
 @Produces(MediaType.APPLICATION_JSON)

@@ -10,7 +10,7 @@ import jakarta.ws.rs.QueryParam;
 import jakarta.ws.rs.core.MediaType;
 import java.time.Duration;
 
-/** Endpoints that use no database and run on the connection's event loop. */
+/** Endpoints that use no database and run on the event loop of the client's connection. */
 @Path("eventloop")
 @NonBlocking
 public class EventLoopHelloResource {

@@ -9,7 +9,7 @@ import jakarta.enterprise.event.Observes;
 import java.util.Optional;
 import org.eclipse.microprofile.config.inject.ConfigProperty;
 
-/** Serves the files in STATIC_DIR with Vert.x. Quarkus's own setting fixes the folder at build time. */
+/** Serves the files in STATIC_DIR with Vert.x, because Quarkus's own setting fixes the folder at build time. */
 @ApplicationScoped
 class StaticFiles {
 

@@ -100,7 +100,7 @@ final class Server {
                 waiting(settings.upstreamUrl())));
         resteasy.getProviders().addAll(List.of(new FortunesPageWriter(), new DatabaseFailureMapper()));
         if (settings.dataSet() != null) {
-            // Only the data set is compressed, but the interceptor would run for each response.
+            // Without a data set, no response is compressed, but the interceptor would run for each response.
             resteasy.getProviders().addAll(
                     List.of(new ServerContentEncodingAnnotationFeature(), new GZIPEncodingInterceptor()));
         }
@@ -125,7 +125,7 @@ final class Server {
         return new WaitingResource(threads, upstreamUrl == null ? null : new Upstream(upstreamUrl, threads));
     }
 
-    /** Serves the folder's files, or the .br or .gz file beside a file if the client accepts it. */
+    /** Serves the folder's files, or the .br or .gz file beside a file if the client accepts that encoding. */
     private static HttpHandler withFiles(HttpHandler servlets, String folder) {
         if (folder == null) {
             return servlets;
@@ -133,7 +133,7 @@ final class Server {
         ResourceManager files = PathResourceManager.builder().setBase(Path.of(folder)).build();
         ResourceHandler handler = new ResourceHandler(
                 new PreCompressedResourceSupplier(files).addEncoding("br", ".br").addEncoding("gzip", ".gz"));
-        // Undertow's own type for this extension is obsolete.
+        // Undertow maps this extension to an obsolete media type.
         handler.setMimeMappings(MimeMappings.builder().addMapping("woff2", "font/woff2").build());
         return Handlers.path(servlets).addPrefixPath(
                 "/static", Handlers.header(handler, Headers.VARY_STRING, Headers.ACCEPT_ENCODING_STRING));

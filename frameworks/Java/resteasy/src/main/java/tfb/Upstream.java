@@ -19,12 +19,12 @@ import java.util.stream.Stream;
 public final class Upstream {
 
     private static final Duration PATIENCE = Duration.ofSeconds(5);
-    /** Connections to the upstream. The limit is the same in all implementations: 256 in total per process. */
+    /** Maximum number of connections to the upstream per process, which is the same in all implementations. */
     private static final int MAX_CONNECTIONS = 256;
 
     private final HttpClient client;
     private final HttpRequest request;
-    /** Limits the number of connections, for which the JDK's client has no limit: HTTP/1.1 uses one for each call. */
+    /** Limits concurrent calls and thus connections (one per HTTP/1.1 call), because the JDK's client sets no limit. */
     private final Semaphore connections = new Semaphore(MAX_CONNECTIONS);
 
     public Upstream(String url, ExecutorService threads) {

@@ -8,7 +8,7 @@ import org.springframework.boot.autoconfigure.SpringBootApplication;
 @SpringBootApplication
 public class Application {
 
-    /** Database connections per CPU, as in the other JDBC implementations. resteasy/README.md has a measurement. */
+    /** Database connections per CPU. ../resteasy/README.md describes the measurement. */
     private static final int CONNECTIONS_PER_CPU = 8;
 
     public static void main(String[] args) {

@@ -5,7 +5,7 @@ record ItemId(int value) {
 
     public static ItemId valueOf(String text) {
         if (!OrderId.DIGITS.matcher(text).matches()) {
-            throw new NumberFormatException("No id: " + text);
+            throw new NumberFormatException("Not a valid id: " + text);
         }
         return new ItemId(Integer.parseInt(text));
     }

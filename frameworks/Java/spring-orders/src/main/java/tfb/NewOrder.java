@@ -21,7 +21,7 @@ record NewOrder(
     record Line(@NotNull Integer itemId, @NotNull @Min(1) @Max(100) Integer quantity) {
     }
 
-    @AssertTrue(message = "no item may stand there twice")
+    @AssertTrue(message = "must not contain the same item twice")
     boolean isEachItemOnce() {
         return items == null || items.stream().filter(Objects::nonNull).map(Line::itemId).distinct().count()
                 == items.stream().filter(Objects::nonNull).count();

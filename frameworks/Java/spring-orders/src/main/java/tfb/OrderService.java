@@ -87,7 +87,7 @@ class OrderService {
         Order order = locked(id);
         Item item = items.findById(itemId).orElseThrow(() -> bad("There is no item " + itemId));
         if (order.contains(itemId)) {
-            throw new ResponseStatusException(HttpStatus.CONFLICT, "Order " + id + " has item " + itemId + " already");
+            throw new ResponseStatusException(HttpStatus.CONFLICT, "Order " + id + " already contains item " + itemId);
         }
         order.add(item, quantity);
         return OrderView.of(order);

@@ -35,7 +35,7 @@ class Problems extends ResponseEntityExceptionHandler {
             LOG.log(System.Logger.Level.ERROR, "The database failed: {0}", failure.getMessage());
         }
         HttpStatus status = HttpStatus.SERVICE_UNAVAILABLE;
-        ProblemDetail problem = ProblemDetail.forStatusAndDetail(status, "The database did not answer as expected");
+        ProblemDetail problem = ProblemDetail.forStatusAndDetail(status, "The database did not respond as expected");
         return handleExceptionInternal(failure, problem, new HttpHeaders(), status, request);
     }
 
@@ -56,7 +56,7 @@ class Problems extends ResponseEntityExceptionHandler {
         if (mismatch instanceof MethodArgumentTypeMismatchException argument
                 && argument.getParameter().hasParameterAnnotation(PathVariable.class)) {
             ProblemDetail problem = ProblemDetail.forStatusAndDetail(
-                    HttpStatus.NOT_FOUND, argument.getName() + " can be no " + argument.getValue());
+                    HttpStatus.NOT_FOUND, argument.getValue() + " is not a valid " + argument.getName());
             return handleExceptionInternal(mismatch, problem, headers, HttpStatus.NOT_FOUND, request);
         }
         return super.handleTypeMismatch(mismatch, headers, status, request);

@@ -7,7 +7,7 @@ import tools.jackson.databind.cfg.CoercionInputShape;
 import tools.jackson.databind.json.JsonMapper;
 import tools.jackson.databind.type.LogicalType;
 
-/** Rejects card numbers that are JSON numbers, which Jackson would otherwise convert to strings. */
+/** Rejects JSON numbers and booleans as card numbers. Otherwise, Jackson would convert them to strings. */
 @Component
 class StrictText implements JsonMapperBuilderCustomizer {
 

@@ -8,7 +8,7 @@ import org.springframework.web.reactive.config.ResourceHandlerRegistry;
 import org.springframework.web.reactive.config.WebFluxConfigurer;
 import org.springframework.web.reactive.resource.EncodedResourceResolver;
 
-/** Serves the files in STATIC_DIR. If the client accepts it, the response is the .br or .gz file beside the file. */
+/** Serves the files in STATIC_DIR, or the .br or .gz file beside a file if the client accepts that encoding. */
 @Configuration
 @ConditionalOnProperty("STATIC_DIR")
 class StaticFiles implements WebFluxConfigurer {

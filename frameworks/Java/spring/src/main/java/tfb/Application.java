@@ -6,12 +6,12 @@ import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.cache.annotation.EnableCaching;
 import reactor.netty.ReactorNetty;
 
-/** Starts Spring Boot with sizes that depend on the number of CPUs. */
+/** Starts Spring Boot. The numbers of event loops and database connections depend on the number of CPUs. */
 @SpringBootApplication
 @EnableCaching
 public class Application {
 
-    /** Database connections per CPU, as in the other JDBC implementations. resteasy/README.md has a measurement. */
+    /** Database connections per CPU. ../resteasy/README.md describes the measurement. */
     private static final int CONNECTIONS_PER_CPU = 8;
 
     public static void main(String[] args) {

@@ -2,7 +2,7 @@ package tfb;
 
 import org.springframework.util.MultiValueMap;
 
-/** Reads query parameters. If a parameter is repeated, the first value counts. */
+/** Reads query parameters. If a parameter is repeated, the first value is used. */
 final class Parameters {
 
     private Parameters() {}

@@ -40,7 +40,8 @@ class FanOutWays {
     }
 
     /**
-     * Uses a parallel stream: the request's thread and the common pool, which has one thread fewer than there are CPUs.
+     * Uses a parallel stream on the request's thread and the common pool. The pool has one thread fewer than there are
+     * CPUs.
      */
     long parallelStream(int calls) {
         return IntStream.range(0, calls).parallel().mapToLong(call -> upstream.value()).sum();
@@ -69,7 +70,7 @@ class FanOutWays {
         }
     }
 
-    /** Uses Reactor's WebClient and flatMap. Only the request's thread waits. */
+    /** Uses Spring's WebClient and Reactor's flatMap. Only the request's thread waits. */
     long flux(int calls) {
         return Flux.range(0, calls).flatMap(call -> upstream.reactiveValue(), calls).reduce(0L, Long::sum).block();
     }

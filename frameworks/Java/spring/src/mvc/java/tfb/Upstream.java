@@ -58,8 +58,8 @@ class Upstream {
     }
 
     /**
-     * Starts a call, and returns a future of the upstream's number. The JDK's client has no connection limit. Therefore,
-     * this method blocks while as many calls are running as there may be connections.
+     * Starts a call, and returns a future of the upstream's number. The JDK's client has no connection limit, so this
+     * method blocks while the maximum number of calls is in flight.
      */
     CompletableFuture<Long> futureValue() {
         jdkCalls.acquireUninterruptibly();
@@ -70,7 +70,7 @@ class Upstream {
 
     private static Long parsed(HttpResponse<String> response) {
         if (response.statusCode() != 200) {
-            throw new IllegalStateException("status " + response.statusCode());
+            throw new IllegalStateException("the upstream responded with " + response.statusCode());
         }
         return Long.valueOf(response.body());
     }

@@ -46,7 +46,7 @@ final class OrderRepository {
     private static final String DELETE_ITEM = "DELETE FROM order_item WHERE order_id = $1 AND item_id = $2";
     /** The foreign key's ON DELETE CASCADE also deletes the order's items. */
     private static final String DELETE_ORDER = "DELETE FROM orders WHERE id = $1";
-    /** Order k belongs to customer 1 + k mod 1000 and contains the item with the same id. */
+    /** Order k (from 0) belongs to customer 1 + (k mod 1000), and contains the item with the customer's id. */
     private static final String LOAD = """
             WITH loaded AS (
               INSERT INTO orders (customer_id, card, total)
@@ -101,7 +101,7 @@ final class OrderRepository {
         return pool.withTransaction(connection -> lock(connection, id)
                 .compose(locked -> withPrices(connection, List.of(new NewOrder.Item(itemId, quantity))))
                 .compose(items -> execute(connection, INSERT_ITEM, columns(id, items.getFirst())))
-                .compose(inserted -> some(inserted, 409, "Order " + id + " has item " + itemId + " already"))
+                .compose(inserted -> some(inserted, 409, "Order " + id + " already contains item " + itemId))
                 .compose(inserted -> execute(connection, UPDATE_TOTAL, Tuple.of(id)))
                 .compose(updated -> read(connection, id)));
     }

@@ -8,7 +8,7 @@ import io.vertx.ext.web.RoutingContext;
 import io.vertx.ext.web.handler.HttpException;
 import java.util.concurrent.TimeUnit;
 
-/** Responds to failures with a problem (RFC 9457). Failures without a status are database failures and become 503. */
+/** Responds to failures with a problem (RFC 9457). Failures without a status count as database failures (503). */
 final class Problems implements Handler<RoutingContext> {
 
     private static final System.Logger LOG = System.getLogger(Problems.class.getName());
@@ -24,7 +24,7 @@ final class Problems implements Handler<RoutingContext> {
         if (ctx.failure() instanceof HttpException stated) {
             detail = stated.getPayload();
         } else if (status >= 500) {
-            detail = "The database did not answer as expected";
+            detail = "The database did not respond as expected";
             complain(ctx);
         }
         ctx.response()

@@ -29,7 +29,7 @@ final class Request {
     static NewOrder newOrder(RoutingContext ctx) {
         JsonObject body = body(ctx);
         if (!(body.getValue("items") instanceof JsonArray items) || items.isEmpty() || items.size() > MAX_ITEMS) {
-            throw bad("items: expected 1 to " + MAX_ITEMS);
+            throw bad("items: expected 1 to " + MAX_ITEMS + " items");
         }
         NewOrder order = new NewOrder(integer(body, "customerId", id -> true, "an integer"), card(body),
                 items.stream().map(Request::item).toList());

@@ -35,7 +35,7 @@ final class WorldSelect {
         return new World(row.getInteger(0), row.getInteger(1));
     }
 
-    /** A callback shared by a request's queries. It replaces one future per query and Future.all. */
+    /** A callback shared by a request's queries, instead of one future per query and Future.all. */
     private static final class Collector implements Completable<RowSet<Row>> {
 
         private final Promise<World[]> rows = Promise.promise();

@@ -30,7 +30,7 @@ public class FanOutResource {
     private static final System.Logger LOG = System.getLogger(FanOutResource.class.getName());
     private static final AtomicLong LOGGED = new AtomicLong();
 
-    /** Limit for connections to the upstream, as in all implementations. The executor has as many threads. */
+    /** Maximum number of connections to the upstream, as in all implementations. The executor has 256 threads, too. */
     private static final int CONNECTIONS = 256;
 
     @Resource

@@ -5,7 +5,7 @@ import jakarta.json.bind.JsonbBuilder;
 import jakarta.ws.rs.ext.ContextResolver;
 import jakarta.ws.rs.ext.Provider;
 
-/** Provides a single {@link Jsonb}, which caches how to write each class. */
+/** Provides one {@link Jsonb} for all responses, because each instance has its own cache of serializers. */
 @Provider
 public final class JsonbResolver implements ContextResolver<Jsonb> {
 

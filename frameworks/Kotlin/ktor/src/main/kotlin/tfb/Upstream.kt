@@ -8,7 +8,7 @@ import kotlinx.coroutines.async
 import kotlinx.coroutines.awaitAll
 import kotlinx.coroutines.coroutineScope
 
-/** Connections to the upstream. The limit is the same in all implementations: 256 in total per process. */
+/** Maximum number of connections to the upstream per process, which is the same in all implementations. */
 private const val MAX_CONNECTIONS = 256
 
 /** The service that /fan-out calls. */
