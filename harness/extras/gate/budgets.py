@@ -92,7 +92,7 @@ def _remedy(logs: Sequence[float], excess: float, minutes: float) -> str:
 
     ``excess`` is the measured cost divided by the budget.
     """
-    enough = (n for n in range(len(logs) + 1, MAX_BUDGET_PROCESSES) if _half_width(logs, n) < math.log(excess))
+    enough = (n for n in range(len(logs) + 1, MAX_BUDGET_PROCESSES + 1) if _half_width(logs, n) < math.log(excess))
     if len(logs) > 1 and (count := next(enough, 0)):
         return f"{count} processes would probably suffice (--time {math.ceil(count * minutes / len(logs))}m)"
     return "the difference is too small for this machine's noise" if len(logs) > 1 else "allow more time (--time 10m)"

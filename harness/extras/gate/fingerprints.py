@@ -31,6 +31,7 @@ READ_ABOVE = frozenset(
 _CREATE, _MOVED_TO, _OVERFLOW = 0x100, 0x80, 0x4000  # constants from <sys/inotify.h>
 _EVENT = struct.Struct("iIII")  # struct inotify_event without the trailing name
 _READ_BYTES = 1 << 16
+OVERFLOWED = "so many files that tfb missed some of their names"  # reported instead of paths if the queue overflowed
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -58,7 +59,7 @@ class FolderWatch:
                 name = os.fsdecode(data[offset : offset + length].rstrip(b"\0"))
                 offset += length
                 if mask & _OVERFLOW:
-                    self._made.add("more files than could be watched")
+                    self._made.add(OVERFLOWED)
                 elif name in READ_ABOVE:
                     self._made.add(str(self._watched[number] / name))
         return self._made | (_present(self._folders) - self._before)

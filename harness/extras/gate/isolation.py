@@ -18,6 +18,7 @@ from harness.extras.gate import enclosures
 from harness.extras.gate.build_caches import BuildCaches
 from harness.extras.gate.collisions import CollisionWatch, explain_failure
 from harness.extras.gate.fingerprints import (
+    OVERFLOWED,
     Fingerprint,
     FolderWatch,
     changed_paths,
@@ -186,8 +187,10 @@ class Isolation:
         period = "while the sides were measured" if after_load else "while head was built"
         if new := self.above.created_paths() if self.above else set():
             raise TamperedError(
-                f"a program on this machine created {min(new)} {period}, and base's programs read it: remove it, and "
-                "compare again",
+                f"a program on this machine created {OVERFLOWED} {period}: compare again when no program creates files"
+                if OVERFLOWED in new
+                else f"a program on this machine created {min(new)} {period}, and base's programs read it: remove it, "
+                "and compare again",
                 by_head=False,
             )
         if not self.separated and (name := changed_program(self.shared_programs)):

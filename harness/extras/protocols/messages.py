@@ -104,8 +104,10 @@ class MessageConnection:
         deadline, size = time.monotonic() + self._timeout, 0
         while True:
             event = self.receive()
-            if time.monotonic() > deadline or size > MAX_BODY_BYTES:
+            if time.monotonic() > deadline:
                 raise WireError("silent", f"no complete message within {self._timeout:g} s")
+            if size > MAX_BODY_BYTES:
+                raise WireError("grammar", f"a message exceeds the limit of {MAX_BODY_BYTES >> 20} MiB")
             if isinstance(event, Message):
                 parts.append(event.data)
                 size += len(event.data)
