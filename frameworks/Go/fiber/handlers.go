@@ -143,7 +143,7 @@ func (h *handlers) fanOut(c fiber.Ctx) error {
 		return fiber.ErrServiceUnavailable
 	}
 	if err != nil {
-		log.Printf("the upstream: %v", err)
+		log.Printf("upstream call failed: %v", err)
 		return fiber.ErrBadGateway
 	}
 	return c.JSON(fiber.Map{"calls": calls, "sum": sum})

@@ -22,12 +22,12 @@ func main() {
 
 	database, err := newDatabase(settings.database)
 	if err != nil {
-		log.Fatalf("the database's settings: %v", err)
+		log.Fatalf("invalid database settings: %v", err)
 	}
 	defer database.close()
 	cache, err := newCachedWorlds(database)
 	if err != nil {
-		log.Fatalf("the cache: %v", err)
+		log.Fatalf("cannot create the cache: %v", err)
 	}
 	app := newApp(&handlers{database: database, cache: cache, upstream: newUpstream(settings.upstream)})
 	log.Printf("listening on %s", settings.address)

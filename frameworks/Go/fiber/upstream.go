@@ -33,7 +33,7 @@ func newUpstream(url string) *upstream {
 	return &upstream{url: url, client: &http.Client{Transport: transport, Timeout: 10 * time.Second}}
 }
 
-// sum calls the upstream concurrently and returns the sum of the results.
+// sum makes the calls concurrently and returns the sum of the results.
 func (u *upstream) sum(ctx context.Context, calls int) (int64, error) {
 	if u.url == "" {
 		return 0, errNoUpstream

@@ -136,7 +136,7 @@ func (h *handlers) fanOut(c *gin.Context) {
 		return
 	}
 	if err != nil {
-		log.Printf("the upstream: %v", err)
+		log.Printf("upstream call failed: %v", err)
 		c.AbortWithStatus(http.StatusBadGateway)
 		return
 	}

@@ -28,9 +28,9 @@ func settingsFromEnvironment() settings {
 	}
 }
 
-func env(name, otherwise string) string {
+func env(name, fallback string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
 	}
-	return otherwise
+	return fallback
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/coder/websocket"
 )
 
-// echo returns each message on a WebSocket connection. The library itself replies to pings and close frames.
+// echo sends each message on a WebSocket connection back. The library itself replies to pings and close frames.
 func echo(w http.ResponseWriter, r *http.Request) {
 	connection, err := websocket.Accept(w, r, nil)
 	if err != nil {
 		return // Accept has sent an error response
 	}
 	defer connection.CloseNow()
-	ctx := context.Background() // the library advises against the request's context
+	ctx := context.Background() // the library advises against using the request's context
 	for {
 		kind, message, err := connection.Read(ctx)
 		if err != nil {

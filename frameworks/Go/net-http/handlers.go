@@ -122,7 +122,7 @@ func (h *handlers) fanOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		log.Printf("the upstream: %v", err)
+		log.Printf("upstream call failed: %v", err)
 		http.Error(w, http.StatusText(http.StatusBadGateway), http.StatusBadGateway)
 		return
 	}

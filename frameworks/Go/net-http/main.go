@@ -17,7 +17,7 @@ import (
 const grace = 3 * time.Second
 
 func main() {
-	router := flag.String("router", "std", "std or chi")
+	router := flag.String("router", "std", "router to use: std or chi")
 	flag.Parse()
 	settings := settingsFromEnvironment()
 
@@ -26,16 +26,16 @@ func main() {
 
 	database, err := newDatabase(settings.database)
 	if err != nil {
-		log.Fatalf("the database's settings: %v", err)
+		log.Fatalf("invalid database settings: %v", err)
 	}
 	defer database.close()
 	cache, err := newCachedWorlds(database)
 	if err != nil {
-		log.Fatalf("the cache: %v", err)
+		log.Fatalf("cannot create the cache: %v", err)
 	}
 	items, err := readItems(settings.dataset)
 	if err != nil {
-		log.Fatalf("the data set: %v", err)
+		log.Fatalf("cannot read the data set: %v", err)
 	}
 	handlers := &handlers{
 		database: database, cache: cache, upstream: newUpstream(settings.upstream), items: items, folder: settings.folder,
@@ -48,7 +48,7 @@ func main() {
 	case "chi":
 		routes = chiRoutes(handlers)
 	default:
-		log.Fatalf("-router: %q is unknown; std or chi", *router)
+		log.Fatalf("-router: unknown value %q; use std or chi", *router)
 	}
 
 	servers := []*http.Server{newServer(settings.address, routes)}

@@ -38,7 +38,7 @@ type itemsPage struct {
 	Count int             `json:"count"`
 }
 
-// readItems reads the data set, a JSON array of items. It returns nil if file is empty.
+// readItems reads the data set, a JSON array of items. It returns nil if file is an empty string.
 func readItems(file string) ([]item, error) {
 	if file == "" {
 		return nil, nil
@@ -52,7 +52,7 @@ func readItems(file string) ([]item, error) {
 }
 
 // itemsHandler responds with the first count items, each with total = price x quantity x m. The response is compressed
-// if the client accepts that.
+// if the client accepts gzip.
 func itemsHandler(items []item) http.Handler {
 	return gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if items == nil {
@@ -69,7 +69,7 @@ func itemsHandler(items []item) http.Handler {
 	}))
 }
 
-// upload discards the request body and responds with the length in bytes.
+// upload discards the request body and responds with its length in bytes.
 func upload(w http.ResponseWriter, r *http.Request) {
 	bytes, err := io.Copy(io.Discard, r.Body)
 	if err != nil {

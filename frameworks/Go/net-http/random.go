@@ -14,11 +14,11 @@ const (
 
 var integer = regexp.MustCompile(`^-?[0-9]+$`)
 
-// clamped parses an integer parameter and clamps it to low..high. If parameter is not an integer, clamped returns the
-// default (otherwise).
-func clamped(parameter string, low, high, otherwise int) int {
+// clamped parses parameter as an integer and clamps it to low..high. If parameter is not an integer, clamped returns
+// fallback.
+func clamped(parameter string, low, high, fallback int) int {
 	if !integer.MatchString(parameter) { // strconv.Atoi would also accept "+5"
-		return otherwise
+		return fallback
 	}
 	number, _ := strconv.Atoi(parameter) // on overflow, Atoi returns the nearest int
 	return min(max(number, low), high)

@@ -40,17 +40,18 @@ func settingsFromEnvironment() settings {
 	}
 }
 
-// optionalAddress returns the address with the port in a variable, or an empty string if the variable is not set.
-func optionalAddress(port string) string {
-	if value := os.Getenv(port); value != "" {
-		return net.JoinHostPort(env("HOST", ""), value)
+// optionalAddress returns the address whose port is in an environment variable, or an empty string if the variable is
+// not set.
+func optionalAddress(variable string) string {
+	if port := os.Getenv(variable); port != "" {
+		return net.JoinHostPort(env("HOST", ""), port)
 	}
 	return ""
 }
 
-func env(name, otherwise string) string {
+func env(name, fallback string) string {
 	if value := os.Getenv(name); value != "" {
 		return value
 	}
-	return otherwise
+	return fallback
 }

@@ -141,7 +141,7 @@ router.get('/ws').handler((ctx) => {
 if (process.env.STATIC_DIR) {
   get('/static/*')
     .handler((ctx) => {
-      // Without Content-Encoding, Vert.x would compress the file again for each response.
+      // Without this Content-Encoding, Vert.x would compress the file for each response.
       ctx.response().headers().add(SERVER, ES4X).add(DATE, date).add(CONTENT_ENCODING, IDENTITY);
       ctx.next();
     })
@@ -169,7 +169,7 @@ for (const status of [400, 404, 405, 500]) {
   });
 }
 
-/** Returns server options. Only the data set needs compression, which adds a handler to each connection. */
+/** Returns server options. Compression adds a handler to each connection, so it is enabled only with a data set. */
 const options = (port) =>
   new HttpServerOptions().setHost(HOST).setPort(port).setAcceptBacklog(BACKLOG).setCompressionSupported(items !== null);
 

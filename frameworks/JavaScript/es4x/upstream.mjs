@@ -5,7 +5,7 @@ import { BodyCodec } from '@vertx/web-common';
 
 const Runtime = Java.type('java.lang.Runtime');
 
-// All implementations use at most 256 upstream connections per process. The instances, one per CPU, share them.
+// The limit for all implementations is 256 connections to the upstream. The instances, one per CPU, share it equally.
 const CONNECTIONS = Math.max(1, Math.floor(256 / Runtime.getRuntime().availableProcessors()));
 const PATIENCE_MS = 5000;
 

@@ -23,7 +23,7 @@ export function connectionPool() {
   });
   // Only log the error: the pool opens a new connection on demand.
   pool.on('error', (error) => console.error(`lost a connection to PostgreSQL: ${error.message}`));
-  // The pool handles errors only on idle connections. On a busy connection, the query fails, so ignore the event.
+  // The pool handles errors only on idle connections. On a busy one, the query also fails, so ignore the error.
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
@@ -41,7 +41,7 @@ export async function transaction(pool, work) {
     await client.query('ROLLBACK').catch((failure) => (broken = failure));
     throw error;
   } finally {
-    // If the rollback failed, the client is closed instead of returned to the pool.
+    // If the rollback failed, the client is closed instead of being returned to the pool.
     client.release(broken);
   }
 }

@@ -10,7 +10,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN --mount=type=cache,target=/root/.npm npm ci
 
-# Node.js itself is an npm package. Debian's Node.js only installs the packages.
+# The server's Node.js is itself an npm package. Debian's Node.js only installs the packages.
 FROM debian:trixie-slim
 RUN useradd --system --no-create-home app
 WORKDIR /app

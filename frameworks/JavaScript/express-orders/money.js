@@ -1,4 +1,4 @@
-// Exact amounts of money: strings with two decimals in documents, BigInt cents in calculations.
+// Exact amounts of money: strings with two decimals in JSON, BigInt cents in calculations.
 
 /** Parses "12.50" as 1250n. */
 export const cents = (text) => BigInt(text.replace('.', ''));

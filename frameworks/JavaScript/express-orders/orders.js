@@ -6,7 +6,7 @@ import { cents, money } from './money.js';
 
 const LOADED_CARD = '4111111111111111';
 
-// A name makes pg prepare the statement once per connection.
+// pg prepares a named statement only once per connection.
 const statement = (name, text) => (values) => ({ name, text, values });
 
 const SELECT_CUSTOMER = statement('customer', 'SELECT id FROM customer WHERE id = $1');
@@ -44,7 +44,7 @@ const UPDATE_TOTAL = statement(
 const DELETE_ITEM = statement('delete item', 'DELETE FROM order_item WHERE order_id = $1 AND item_id = $2');
 // The foreign key's ON DELETE CASCADE also deletes the order's items.
 const DELETE_ORDER = statement('delete order', 'DELETE FROM orders WHERE id = $1');
-// The kth order has the customer 1 + k mod 1000, and contains the item with the same id as the customer.
+// Order k (from 0) belongs to customer 1 + k mod 1000, and contains the item with the customer's id.
 const LOAD = statement(
   'load',
   `WITH loaded AS (
@@ -73,7 +73,7 @@ export class Orders {
     });
   }
 
-  /** Returns orders without items, newest first. */
+  /** Returns the newest orders without their items, newest first. */
   async newest(count) {
     return (await this.#pool.query(SELECT_NEWEST([count]))).rows;
   }
@@ -104,7 +104,7 @@ export class Orders {
     return transaction(this.#pool, async (client) => {
       await lock(client, id);
       const inserted = await insertItems(client, id, await withPrices(client, [{ itemId, quantity }]));
-      if (!inserted) throw createError(409, `Order ${id} has item ${itemId} already`);
+      if (!inserted) throw createError(409, `Order ${id} already has item ${itemId}`);
       await client.query(UPDATE_TOTAL([id]));
       return order(client, id);
     });
@@ -125,7 +125,7 @@ export class Orders {
   }
 }
 
-/** Returns the items with their current prices, sorted by id. Throws a 400 if an item does not exist. */
+/** Returns the items with their current prices, sorted by id. Throws a 400 error if an item does not exist. */
 async function withPrices(client, items) {
   const { rows } = await client.query(SELECT_PRICES([items.map((item) => item.itemId)]));
   const prices = new Map(rows.map((row) => [row.id, row.price]));

@@ -16,20 +16,20 @@ export const newOrder = z.object({
     .array(z.object({ itemId: z.int32(), quantity }))
     .min(1)
     .max(20)
-    .refine((items) => new Set(items.map((item) => item.itemId)).size === items.length, 'an item stands there twice'),
+    .refine((items) => new Set(items.map((item) => item.itemId)).size === items.length, 'an item appears twice'),
 });
 export const cardChange = z.object({ card });
 export const itemAmount = z.object({ quantity });
 export const load = z.object({ orders: z.int().min(1).max(1000) });
 
-/** Validates the body and drops properties that are not in the schema. Throws a 400 if the body is invalid. */
+/** Validates the body and drops properties that are not in the schema. Throws a 400 error if the body is invalid. */
 export function parsed(schema, body) {
   const { success, data, error } = schema.safeParse(body);
   if (success) return data;
   throw createError(400, error.issues.map(({ path, message }) => `${path.join('.') || 'body'}: ${message}`).join('; '));
 }
 
-/** Returns the query parameter `limit`, a number of rows. Throws a 400 if it is not in 1..100. */
+/** Returns the query parameter `limit`, a number of rows. Throws a 400 error if it is not in 1..100. */
 export function limit(text = '20') {
   const rows = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
   if (rows < 1 || rows > MAX_LIMIT) throw createError(400, `limit: expected 1 to ${MAX_LIMIT}`);

@@ -55,7 +55,7 @@ export async function createApp({ database, upstream, items, folder, ...options 
     done();
   });
 
-  // Node resets an HTTP/2 stream whose request is unread, even if a full connection window delays the response's end.
+  // Read GET requests to the end. Otherwise, Node resets the HTTP/2 stream, even if a full window delays the response.
   if (options.http2) {
     app.addHook('onRequest', (request, reply, done) => {
       if (request.method === 'GET') request.raw.resume();

@@ -9,7 +9,7 @@ import { WORKERS, perWorker } from './workers.js';
 const CONNECTIONS = 8 * WORKERS;
 const PATIENCE_MS = 5000;
 
-// A name makes pg prepare the statement once per connection.
+// pg prepares a named statement only once per connection.
 const SELECT_WORLD = { name: 'world', text: 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1' };
 // "World" is a copy of the table `world` that is never updated, so the rows can be cached.
 const SELECT_CACHEABLE = {
@@ -47,7 +47,7 @@ export class Database {
   constructor() {
     // Only log the error: the pool opens a new connection on demand.
     this.#pool.on('error', (error) => console.error(`lost a connection to PostgreSQL: ${error.message}`));
-    // The pool handles errors only on idle connections. On a busy connection, the query fails, so ignore the event.
+    // The pool handles errors only on idle connections. On a busy one, the query also fails, so ignore the error.
     this.#pool.on('connect', (client) => client.on('error', () => {}));
   }
 

@@ -20,12 +20,12 @@ export function distinctIds(count) {
 }
 
 /**
- * Returns a query parameter as an integer clamped to `low`..`high`, or `otherwise` if it is missing or not an integer.
+ * Returns a query parameter as an integer clamped to `low`..`high`, or `fallback` if it is missing or not an integer.
  * Only the first value of a repeated parameter is used.
  */
-export function clamped(parameter, low, high, otherwise) {
+export function clamped(parameter, low, high, fallback) {
   const text = Array.isArray(parameter) ? parameter[0] : parameter;
-  if (!/^-?\d+$/.test(text)) return otherwise;
+  if (!/^-?\d+$/.test(text)) return fallback;
   return Math.min(Math.max(Number(text), low), high);
 }
 

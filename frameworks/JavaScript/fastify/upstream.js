@@ -41,10 +41,10 @@ export class Upstream {
     try {
       const { statusCode, body } = await this.#pool.request({ path: this.#path, method: 'GET' });
       const text = await body.text();
-      if (statusCode !== 200 || !/^\s*-?\d+\s*$/.test(text)) throw new Error(`it responded with ${statusCode} ${text}`);
+      if (statusCode !== 200 || !/^\s*-?\d+\s*$/.test(text)) throw new Error(`received ${statusCode} ${text}`);
       return Number(text);
     } catch (error) {
-      throw new UpstreamFailed(`upstream: ${error.message}`, { cause: error });
+      throw new UpstreamFailed(`upstream call failed: ${error.message}`, { cause: error });
     }
   }
 }

@@ -5,7 +5,7 @@ cd "$(dirname "$0")" || exit 1
 RUN=$(mktemp -d) || exit 1
 CHILDREN=$((8 * $(nproc)))
 export RUN CHILDREN
-[ "$(id -u)" = 0 ] && user='user root;' # otherwise, nginx would change to another account
+[ "$(id -u)" = 0 ] && user='user root;' # otherwise, root's nginx would run its workers as another user
 sed -e "s|RUN|$RUN|; s|FOLDER|$PWD|; s|CPUS|$(nproc)|; s|ADDRESS|${HOST:-0.0.0.0}:${PORT:-8080}|; s|^USER|$user|" \
     nginx.conf >"$RUN/nginx.conf"
 version=$(php -r 'echo PHP_MAJOR_VERSION, ".", PHP_MINOR_VERSION;')

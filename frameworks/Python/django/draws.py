@@ -8,13 +8,13 @@ MAX_QUERIES = 500
 INTEGER = re.compile(r"-?[0-9]+")
 
 
-def clamped(parameter: str | None, low: int, high: int, otherwise: int) -> int:
-    """Return a parameter as an integer clamped to ``low..high``, or ``otherwise`` if it is not an integer.
+def clamped(parameter: str | None, low: int, high: int, fallback: int) -> int:
+    """Return a parameter as an integer clamped to ``low..high``, or ``fallback`` if it is not an integer.
 
     Unlike int(), this function does not accept "+5".
     """
     if parameter is None or not INTEGER.fullmatch(parameter):
-        return otherwise
+        return fallback
     if len(parameter) > 20:  # longer numbers exceed the bounds, and may exceed int()'s digit limit
         return low if parameter.startswith("-") else high
     return min(max(int(parameter), low), high)

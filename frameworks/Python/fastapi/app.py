@@ -22,8 +22,8 @@ UPSTREAM_URL = os.environ.get("UPSTREAM_URL")
 
 # The benchmark's rules require invalid numbers to be clamped. By default, FastAPI would respond with 422.
 QueryCount = Annotated[int, BeforeValidator(draws.query_count)]
-CallCount = Annotated[int, BeforeValidator(partial(draws.clamped, low=1, high=100, otherwise=1))]
-Milliseconds = Annotated[int, BeforeValidator(partial(draws.clamped, low=0, high=1000, otherwise=0))]
+CallCount = Annotated[int, BeforeValidator(partial(draws.clamped, low=1, high=100, fallback=1))]
+Milliseconds = Annotated[int, BeforeValidator(partial(draws.clamped, low=0, high=1000, fallback=0))]
 
 database = Database()
 upstream = Upstream(UPSTREAM_URL) if UPSTREAM_URL else None
@@ -130,11 +130,11 @@ async def delay(ms: Milliseconds = 0) -> PlainTextResponse:
 
 @app.get("/fan-out")
 async def fan_out(calls: CallCount = 1) -> FanOut:
-    """Call the upstream concurrently and return the sum of the results."""
+    """Make concurrent calls to the upstream and return the sum of the results."""
     if upstream is None:
         raise HTTPException(503)
     try:
         return FanOut(calls=calls, sum=await upstream.sum(calls))
     except UpstreamError as error:
-        print(f"the upstream: {error}", file=sys.stderr, flush=True)
+        print(f"upstream call failed: {error}", file=sys.stderr, flush=True)
         raise HTTPException(502) from error

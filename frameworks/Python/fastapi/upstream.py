@@ -1,4 +1,4 @@
-"""The client of /fan-out."""
+"""A client for the upstream of /fan-out."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ class Upstream:
                 max_connections=CONNECTIONS_PER_WORKER, max_keepalive_connections=CONNECTIONS_PER_WORKER
             ),
         )
-        # Calls wait here for a connection. In httpx's pool, they would time out, and each would slow down all others.
+        # Calls wait here for a connection. In httpx's pool, waiting calls would time out and slow down all others.
         self._slots = asyncio.Semaphore(CONNECTIONS_PER_WORKER)
 
     async def close(self) -> None:
@@ -36,7 +36,7 @@ class Upstream:
         await self._client.aclose()
 
     async def sum(self, calls: int) -> int:
-        """Call the upstream concurrently and return the sum of the results."""
+        """Make the calls concurrently and return the sum of the results."""
         try:
             return sum(await asyncio.gather(*(self._number() for _ in range(calls))))
         except (httpx.HTTPError, ValueError) as error:

@@ -106,7 +106,7 @@ async def items(request: Request) -> Response:
 
 
 async def upload(request: Request) -> Response:
-    """Discard the request body, and return the length in bytes."""
+    """Discard the request body, and respond with its length in bytes."""
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
@@ -114,10 +114,10 @@ async def upload(request: Request) -> Response:
 
 
 class Echo(WebSocketEndpoint):
-    """Echo each message on a WebSocket connection. Granian itself replies to pings and close frames."""
+    """A WebSocket endpoint that echoes each message. Granian itself replies to pings and close frames."""
 
     async def on_receive(self, websocket: WebSocket, data: str | bytes) -> None:
-        """Return the message unchanged."""
+        """Send the message back unchanged."""
         if isinstance(data, str):
             await websocket.send_text(data)
         else:
@@ -125,14 +125,14 @@ class Echo(WebSocketEndpoint):
 
 
 async def fan_out(request: Request) -> Response:
-    """Call the upstream concurrently and return the sum of the results."""
+    """Make concurrent calls to the upstream and return the sum of the results."""
     if upstream is None:
         return Response(status_code=503)
     calls = draws.clamped(first(request, "calls"), 1, 100, 1)
     try:
         total = await upstream.sum(calls)
     except UpstreamError as error:
-        print(f"the upstream: {error}", file=sys.stderr, flush=True)
+        print(f"upstream call failed: {error}", file=sys.stderr, flush=True)
         return Response(status_code=502)
     return JSON({"calls": calls, "sum": total})
 

@@ -8,9 +8,9 @@ module Draws
 
   module_function
 
-  # Returns a parameter as an integer clamped to +range+, or +otherwise+ if it is missing or not an integer.
-  def clamped(text, range, otherwise)
-    return otherwise unless text.is_a?(String) && text.match?(/\A-?[0-9]+\z/)
+  # Returns a parameter as an integer clamped to +range+, or +fallback+ if it is missing or not an integer.
+  def clamped(text, range, fallback)
+    return fallback unless text.is_a?(String) && text.match?(/\A-?[0-9]+\z/)
 
     text.to_i.clamp(range)
   end

@@ -17,7 +17,7 @@ const settings = {
   connectionTimeoutMillis: 3000,
 };
 
-// A name makes pg prepare the statement once per connection.
+// pg prepares a named statement only once per connection.
 const SELECT_WORLD = { name: 'world', text: 'SELECT id, randomnumber AS "randomNumber" FROM world WHERE id = $1' };
 // "World" is a copy of the table `world` that is never updated, so the rows can be cached.
 const SELECT_CACHEABLE = {

@@ -12,7 +12,7 @@ final class Database
 
     public function __construct()
     {
-        $setting = fn (string $name, string $otherwise): string => getenv($name) ?: $otherwise;
+        $setting = fn (string $name, string $fallback): string => getenv($name) ?: $fallback;
         $this->connection = new PDO(
             sprintf(
                 'pgsql:host=%s;port=%s;dbname=%s;connect_timeout=3',

@@ -1,5 +1,5 @@
-//! A pipelined PostgreSQL connection. A statement does not wait for the results of earlier statements, and each is
-//! followed by a Sync. After losing the connection, the server tries to reconnect every second.
+//! A pipelined PostgreSQL connection. Statements do not wait for the results of earlier statements, and a Sync follows
+//! each statement. After losing the connection, the server tries to reconnect every second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};

@@ -32,17 +32,17 @@ pub fn other_number(old: i32) -> i32 {
     if drawn < old { drawn } else { drawn + 1 }
 }
 
-/// Returns a parameter as an integer clamped to `low..=high`, or `otherwise` if it is missing or not an integer.
-pub fn clamped(parameter: Option<&str>, low: i64, high: i64, otherwise: i64) -> i64 {
+/// Returns a parameter as an integer clamped to `low..=high`, or `fallback` if it is missing or not an integer.
+pub fn clamped(parameter: Option<&str>, low: i64, high: i64, fallback: i64) -> i64 {
     let Some(text) = parameter.filter(|text| !text.starts_with('+')) else {
-        return otherwise;
+        return fallback;
     };
     match text.parse::<i64>() {
         Ok(number) => number.clamp(low, high),
         Err(error) => match error.kind() {
             IntErrorKind::PosOverflow => high,
             IntErrorKind::NegOverflow => low,
-            _ => otherwise,
+            _ => fallback,
         },
     }
 }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_that_is_no_integer_is_the_default_and_one_that_is_gets_clamped() {
+    fn integers_are_clamped_and_other_parameters_become_the_fallback() {
         let seen = ["", "foo", "1.5", "+5", "-1", "0", "20", "501", "99999999999999999999"]
             .map(|text| clamped(Some(text), 1, 500, 1));
         assert_eq!(seen, [1, 1, 1, 1, 1, 1, 20, 500, 500]);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_an_update_are_ascending_and_different() {
+    fn distinct_rows_are_ascending() {
         let ids = distinct_rows(500);
         assert_eq!(ids.len(), 500);
         assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));

@@ -90,9 +90,9 @@ impl IntoResponse for Unavailable {
 /// Query parameters as (name, value) pairs instead of a struct, because parameters may be repeated.
 type Parameters = Query<Vec<(String, String)>>;
 
-fn number(parameters: &Parameters, name: &str, low: i64, high: i64, otherwise: i64) -> i64 {
+fn number(parameters: &Parameters, name: &str, low: i64, high: i64, fallback: i64) -> i64 {
     let first = parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-    random::clamped(first, low, high, otherwise)
+    random::clamped(first, low, high, fallback)
 }
 
 fn count(parameters: &Parameters, name: &str) -> usize {
@@ -166,7 +166,7 @@ async fn delay(parameters: Parameters) -> &'static str {
     HELLO
 }
 
-/// Discards the request body, and returns the length in bytes.
+/// Discards the request body, and responds with its length in bytes.
 async fn upload(body: Body) -> Result<String, StatusCode> {
     let mut chunks = body.into_data_stream();
     let mut bytes = 0;
@@ -188,7 +188,7 @@ async fn fan_out(State(app): State<App>, parameters: Parameters) -> Result<Json<
     match upstream.sum(calls).await {
         Ok(sum) => Ok(Json(FanOut { calls, sum })),
         Err(error) => {
-            complain(format_args!("the upstream: {error}"));
+            complain(format_args!("upstream call failed: {error}"));
             Err(StatusCode::BAD_GATEWAY)
         }
     }

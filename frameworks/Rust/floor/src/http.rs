@@ -108,7 +108,7 @@ fn route(target: &str) -> Route {
         _ => target,
     };
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let number = |name, low, high, otherwise| clamped(parameter(query, name), low, high, otherwise);
+    let number = |name, low, high, fallback| clamped(parameter(query, name), low, high, fallback);
     match path {
         "/json" => Route::Json,
         "/plaintext" => Route::Plaintext,

@@ -63,7 +63,7 @@ fn run() -> Result<(), Box<dyn Error>> {
     let mut threads = Vec::with_capacity(workers);
     let mut wakers = Vec::with_capacity(workers);
     for _ in 0..workers {
-        // Unlike epoll, io_uring waits for blocking sockets, and fails instead of waiting for non-blocking ones.
+        // epoll needs non-blocking sockets. On these, operations of io_uring would fail instead of waiting.
         let listener = listen(address, !uring).map_err(|error| format!("cannot listen on {address}: {error}"))?;
         let (waker, shared) = (Waker::new(!uring)?, Arc::clone(&shared));
         wakers.push(waker.clone());

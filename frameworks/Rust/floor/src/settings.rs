@@ -38,11 +38,11 @@ impl Settings {
     }
 }
 
-fn variable(name: &str, otherwise: &str) -> String {
-    env::var(name).ok().filter(|value| !value.is_empty()).unwrap_or_else(|| otherwise.into())
+fn variable(name: &str, fallback: &str) -> String {
+    env::var(name).ok().filter(|value| !value.is_empty()).unwrap_or_else(|| fallback.into())
 }
 
-fn port(name: &str, otherwise: &str) -> Result<u16, String> {
-    let text = variable(name, otherwise);
+fn port(name: &str, fallback: &str) -> Result<u16, String> {
+    let text = variable(name, fallback);
     text.parse().map_err(|_| format!("{name}: {text:?} is not a port; set a number from 1 to 65535"))
 }

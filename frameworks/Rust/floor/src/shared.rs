@@ -14,7 +14,7 @@ const UPSTREAM_CONNECTIONS: usize = 256;
 pub struct Shared {
     pub database: settings::Database,
     pub upstream: Option<upstream::Target>,
-    /// Maximum number of connections of each thread to the upstream.
+    /// Maximum number of connections to the upstream, per thread.
     pub upstream_connections: usize,
     /// The cache for `/cached-queries`: random numbers indexed by row id, or 0 for rows that are not cached.
     cache: Vec<AtomicI32>,

@@ -23,7 +23,7 @@ impl Target {
     /// Parses `http://host[:port]/path`, or fails with an error message.
     pub fn parse(url: &str) -> Result<Self, String> {
         let wrong = |what: &str| format!("UPSTREAM_URL is {url:?}: {what}");
-        let rest = url.strip_prefix("http://").ok_or_else(|| wrong("must begin with http://"))?;
+        let rest = url.strip_prefix("http://").ok_or_else(|| wrong("it must begin with http://"))?;
         let (host, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
         let authority = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
         let address = authority.to_socket_addrs().map_err(|error| wrong(&error.to_string()))?.next();
@@ -66,5 +66,5 @@ pub fn answer(bytes: &[u8]) -> Option<Result<Answer, String>> {
     }
     let keep = !header("connection").is_some_and(|options| options.eq_ignore_ascii_case("close"));
     let value = std::str::from_utf8(body).ok().and_then(|text| text.trim().parse().ok());
-    Some(value.map(|value| Answer { value, keep }).ok_or_else(|| "no integer".into()))
+    Some(value.map(|value| Answer { value, keep }).ok_or_else(|| "the body is not an integer".into()))
 }

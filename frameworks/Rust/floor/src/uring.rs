@@ -29,7 +29,7 @@ use self::database::Database;
 
 /// Number of tasks that run before the thread looks for completions again.
 const TASKS: usize = 1024;
-/// Interval at which a stopping thread checks for remaining clients.
+/// Interval at which a stopping thread checks for remaining clients, and delay after a failed accept.
 const CHECK: Duration = Duration::from_millis(10);
 
 pub struct Thread {
@@ -43,7 +43,8 @@ pub struct Thread {
 /// Runs until a stop signal has arrived and all clients have disconnected.
 pub fn run(listener: net::TcpListener, shared: Arc<Shared>, waker: Waker) -> io::Result<()> {
     let mut proactor = ProactorBuilder::new();
-    // Only this thread submits requests, and the kernel completes them when the thread waits, without interrupting it.
+    // Only this thread submits I/O operations. The kernel defers completion work until the thread waits for
+    // completions, so it does not interrupt the thread.
     proactor.single_issuer(true).defer_taskrun(true);
     let runtime = Runtime::builder().with_proactor(proactor).event_interval(TASKS).build().map_err(explain)?;
     runtime.block_on(async {

@@ -18,7 +18,7 @@ impl Waker {
     }
 
     pub fn wake(&self) {
-        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes()); // fails only if it is already awake
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes()); // fails only if a wake-up is already pending
     }
 
     /// Resets the waker after a wake-up.

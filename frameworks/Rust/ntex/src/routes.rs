@@ -59,9 +59,9 @@ impl WebResponseError for Unavailable {
 /// Query parameters as pairs instead of a struct, because parameters may be repeated.
 type Parameters = Query<Vec<(String, String)>>;
 
-fn number(parameters: &Parameters, name: &str, low: i64, high: i64, otherwise: i64) -> i64 {
+fn number(parameters: &Parameters, name: &str, low: i64, high: i64, fallback: i64) -> i64 {
     let first = parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-    random::clamped(first, low, high, otherwise)
+    random::clamped(first, low, high, fallback)
 }
 
 fn count(parameters: &Parameters, name: &str) -> usize {
@@ -146,7 +146,7 @@ async fn fan_out(context: State<Context>, parameters: Parameters) -> Result<Json
     match upstream.sum(calls).await {
         Ok(sum) => Ok(Json(FanOut { calls, sum })),
         Err(error) => {
-            complain(format_args!("the upstream: {error}"));
+            complain(format_args!("upstream call failed: {error}"));
             Err(ErrorBadGateway("the upstream failed").into())
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// All implementations open at most 256 connections to the upstream. The workers share this number equally.
+/// The limit on connections to the upstream, for all implementations. The workers share it equally.
 const CONNECTIONS: usize = 256;
 
 /// A worker's connections to the upstream.
@@ -29,7 +29,7 @@ impl Upstream {
         Ok(Self { url, client, permits: Arc::new(Semaphore::new(connections)) })
     }
 
-    /// Calls the upstream concurrently and returns the sum of the results.
+    /// Makes the calls concurrently and returns the sum of the results.
     pub async fn sum(&self, calls: usize) -> Result<i64, Box<dyn Error + Send + Sync>> {
         Ok(try_join_all((0..calls).map(|_| self.value())).await?.iter().sum())
     }
@@ -38,7 +38,7 @@ impl Upstream {
         let _permit = self.permits.acquire().await?;
         let response = self.client.get(self.url.clone()).send().await?.error_for_status()?;
         let value = response.text().await?.trim().parse()?;
-        // The connection's task now returns the connection to the pool, before the next call requests one.
+        // Let the connection's task return the connection to the pool before the next call requests one.
         tokio::task::yield_now().await;
         Ok(value)
     }

@@ -66,7 +66,7 @@ app.get('/fan-out', async (c) => {
   try {
     return c.json({ calls, sum: await sum(UPSTREAM_URL, calls) });
   } catch (error) {
-    console.error(`the upstream: ${error}`);
+    console.error(`upstream call failed: ${error}`);
     return c.body(null, 502);
   }
 });

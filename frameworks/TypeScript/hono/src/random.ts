@@ -19,9 +19,9 @@ export function distinctIds(count: number): number[] {
   return Array.from(ids).sort((a, b) => a - b);
 }
 
-/** Returns a query parameter as an integer clamped to `low`..`high`, or `otherwise` if it is not an integer. */
-export function clamped(parameter: string | undefined, low: number, high: number, otherwise: number): number {
-  if (parameter === undefined || !/^-?\d+$/.test(parameter)) return otherwise;
+/** Returns a query parameter as an integer clamped to `low`..`high`, or `fallback` if it is not an integer. */
+export function clamped(parameter: string | undefined, low: number, high: number, fallback: number): number {
+  if (parameter === undefined || !/^-?\d+$/.test(parameter)) return fallback;
   return Math.min(Math.max(Number(parameter), low), high);
 }
 

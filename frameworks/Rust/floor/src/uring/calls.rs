@@ -20,7 +20,7 @@ const BUFFER: usize = 1024;
 /// A thread's connections to the upstream.
 pub struct Upstream {
     idle: RefCell<Vec<TcpStream>>,
-    /// Number of calls that may start.
+    /// Number of further calls that may start now.
     free: Cell<usize>,
     waiting: RefCell<VecDeque<Waker>>,
 }
@@ -79,7 +79,7 @@ async fn exchange(stream: &mut TcpStream, target: &Target) -> Result<Answer, Str
         let BufResult(result, buffer) = stream.append(input).await;
         input = buffer;
         if result.map_err(|error| error.to_string())? == 0 {
-            return Err("it closed the connection".into());
+            return Err("the upstream closed the connection".into());
         }
         if let Some(answer) = upstream::answer(&input) {
             return answer;
@@ -104,6 +104,6 @@ impl Thread {
         self.upstream.acquire().await;
         let value = self.upstream.call(target).await;
         self.upstream.release();
-        value.inspect_err(|error| complain(format_args!("the upstream: {error}"))).ok()
+        value.inspect_err(|error| complain(format_args!("upstream call failed: {error}"))).ok()
     }
 }

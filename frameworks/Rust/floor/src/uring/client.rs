@@ -101,7 +101,7 @@ impl Client {
         (Status::Ok, TEXT)
     }
 
-    /// Answers a request that waits for PostgreSQL, a timer or the upstream.
+    /// Handles a request that must wait for PostgreSQL, a timer or the upstream.
     async fn wait(&mut self, route: Route) -> Answer {
         match route {
             Route::Delay(milliseconds) => {
@@ -135,7 +135,7 @@ impl Client {
                 let worlds = self.update(count).await;
                 self.worlds(worlds)
             }
-            Route::Json | Route::Plaintext | Route::Refused(_) => (Status::NotFound, TEXT), // `handle` answers these
+            Route::Json | Route::Plaintext | Route::Refused(_) => (Status::NotFound, TEXT), // `handle` handles these
         }
     }
 

@@ -116,8 +116,8 @@ impl Database {
         }
     }
 
-    /// Moves the messages that have not been sent to the empty buffer `output`, when there are any. Returns false if the
-    /// connection has been lost.
+    /// When there are unsent messages, moves them to the empty buffer `output`. Returns false if the connection has
+    /// been lost.
     fn poll_output(&self, context: &Context<'_>, output: &mut Vec<u8>) -> Poll<bool> {
         let mut state = self.0.borrow_mut();
         if !state.connected {
@@ -146,7 +146,7 @@ impl Database {
     }
 }
 
-/// Handles a message from PostgreSQL, which belongs to the oldest outstanding statement.
+/// Handles a message from PostgreSQL. The message belongs to the oldest outstanding statement.
 fn answered(state: &mut RefMut<'_, State>, kind: u8, body: &[u8]) {
     let Some(&index) = state.waiting.front() else { return };
     let job = &mut state.jobs[index];

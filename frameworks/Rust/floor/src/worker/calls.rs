@@ -74,7 +74,7 @@ impl Worker {
         let answer =
             if broken { Some(Err("the connection failed".into())) } else { upstream::answer(&call.connection.input) };
         let answer = match answer {
-            None if call.connection.ended => Err("it closed the connection".into()),
+            None if call.connection.ended => Err("the upstream closed the connection".into()),
             None => {
                 let interest = Interest { read: true, write: call.connection.pending() };
                 return look_for(&self.epoll, UPSTREAM | index as u64, &mut call.connection, interest);
@@ -95,7 +95,7 @@ impl Worker {
         let Some(job) = job else { return }; // an idle connection was closed
         let answer: Result<_, String> = answer;
         if let Err(error) = &answer {
-            complain(format_args!("the upstream: {error}"));
+            complain(format_args!("upstream call failed: {error}"));
         }
         self.end_call(job, answer.ok().map(|answer| answer.value));
     }

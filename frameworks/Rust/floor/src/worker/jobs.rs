@@ -176,7 +176,7 @@ impl Worker {
         }
     }
 
-    /// Handles a message from PostgreSQL, which belongs to the oldest outstanding statement.
+    /// Handles a message from PostgreSQL. The message belongs to the oldest outstanding statement.
     fn answered(&mut self, kind: u8, body: &[u8]) {
         let Some(&index) = self.database.waiting.front() else { return };
         let job = &mut self.jobs[index];
