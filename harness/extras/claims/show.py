@@ -1,9 +1,10 @@
 """Formats verdicts on claims as text and diagrams for a terminal and for docs/reference/claim-verdicts.md."""
 
 import math
+import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -116,8 +117,9 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
         for each in measured_claims
     )
     lines = [f"- {count} on {escape_markdown(place)}" for place, count in verdict_counts.items()]
-    if concerns := dict.fromkeys(concern for verdict in measured_claims for concern in verdict.concerns):
-        lines.append(f"- Sources of noise: {escape_markdown('; '.join(concerns))}.")
+    concerns = _merge_concerns(concern for verdict in measured_claims for concern in verdict.concerns)
+    noise = "\nThe runs reported these sources of noise:\n\n" if concerns else ""
+    noise += "".join(f"- {escape_markdown(concern)}\n" for concern in concerns)
     rows = [
         f"| {escape_markdown(v.title)} | **{v.verdict}** | {escape_markdown(v.sentence)} | {_deciding(v)} |"
         for v in measured_claims
@@ -129,8 +131,19 @@ def page(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdict]) -> str:
         counts=", ".join(f"{counts[word]} {word}" for word in CLAIM_CONCLUSIONS if counts[word])
         or f"all {NOT_MEASURED}",
         places="\n".join(lines) or f"- {NOT_MEASURED}",
+        noise=noise,
         rows="\n".join(rows),
     )
+
+
+def _merge_concerns(concerns: Iterable[str]) -> list[str]:
+    """Return the distinct concerns. If concerns differ only in a number, merge them: ``load average 1.1 to 6.9``."""
+    merged: dict[tuple[str, str], list[str]] = {}
+    for concern in concerns:
+        before, number, after = (*re.split(r"(\d+(?:\.\d+)?)", concern, maxsplit=1), "", "")[:3]
+        merged.setdefault((before, after), []).append(number)
+    ranges = ((key, sorted(set(numbers), key=lambda text: float(text or 0))) for key, numbers in merged.items())
+    return [before + " to ".join(dict.fromkeys((n[0], n[-1]))) + after for (before, after), n in ranges]
 
 
 def _deciding(verdict: ClaimVerdict) -> str:

@@ -26,12 +26,15 @@ def verdict(said: Claim = SAID) -> ClaimVerdict:
 
 
 def test_page_shows_source_machine_and_open_statements() -> None:
-    disturbed = verdict().model_copy(update={"concerns": ("load 10.9 on 2 CPUs",)})
-    page = show.page([SAID, NEVER_TRIED], {"name": disturbed})
+    disturbed = verdict().model_copy(update={"concerns": ("load 10.9 on 2 CPUs", "no turbo")})
+    busier = disturbed.model_copy(update={"concerns": ("load 9.5 on 2 CPUs",)})
+    page = show.page(
+        [SAID, NEVER_TRIED, SAID.model_copy(update={"name": "twice"})], {"name": disturbed, "twice": busier}
+    )
     assert "| title | **undecided** | Undecided (1 of 3 statements): other: c json c64: not measured. |" in page
     assert "| Never tried | not measured yet |" in page
-    assert "- 1 on Slow CPU, 2 CPUs, kernel 6.1, grade D, local runtime, 1970-01-01" in page
-    assert "- Sources of noise: load 10.9 on 2 CPUs." in page
+    assert "- 2 on Slow CPU, 2 CPUs, kernel 6.1, grade D, local runtime, 1970-01-01" in page
+    assert "sources of noise:\n\n- load 9.5 to 10.9 on 2 CPUs\n- no turbo\n" in page
 
 
 def test_open_ratios_and_missing_intervals_are_shown() -> None:
