@@ -55,7 +55,7 @@ public class FanOutResource {
 
     @GET
     public FanOut fanOut(@QueryParam("calls") @DefaultValue("1") CallCount calls) throws InterruptedException {
-        if (url == null) {
+        if (url == null || url.isEmpty()) {
             throw new ServiceUnavailableException();
         }
         Callable<Long> call = this::value;

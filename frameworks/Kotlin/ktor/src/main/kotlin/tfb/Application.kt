@@ -18,6 +18,7 @@ import io.ktor.server.response.respondText
 import io.ktor.server.routing.RoutingCall
 import io.ktor.server.routing.get
 import io.ktor.server.routing.routing
+import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.delay
 import kotlinx.html.body
 import kotlinx.html.head
@@ -87,7 +88,11 @@ fun Application.benchmark(database: Database, upstream: Upstream?) {
         get("/fan-out") {
             if (upstream == null) return@get call.respond(HttpStatusCode.ServiceUnavailable)
             val calls = call.clamped("calls", 1..100, otherwise = 1)
-            val sum = runCatching { upstream.sum(calls) }.getOrElse { failure ->
+            val sum = try {
+                upstream.sum(calls)
+            } catch (cancelled: CancellationException) {
+                throw cancelled
+            } catch (failure: Exception) {
                 this@benchmark.log.error("The upstream failed: {}", failure.message)
                 return@get call.respond(HttpStatusCode.BadGateway)
             }
