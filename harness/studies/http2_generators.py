@@ -1,7 +1,7 @@
-"""Compares loadgen with h2load by requests per CPU second.
+"""Compares loadgen with h2load, and with the crate h2 on a tokio runtime, by responses per CPU second.
 
-Usage: ``python -m harness.studies.http2_generators [rounds]``. Both generators load the same server (nghttpd) in turn.
-The study requires openssl and the Debian packages nghttp2-client and nghttp2-server.
+Usage: ``python -m harness.studies.http2_generators [rounds]``. The generators load the same server (nghttpd) in turn.
+The study requires cargo, openssl, and the Debian packages nghttp2-client and nghttp2-server. It loads h2 without TLS.
 """
 
 import os
@@ -13,11 +13,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from harness.extras.protocols.certificates import FILES, write_certificate
+from harness.paths import TOOLSET, state_folder
 from harness.provisioning import crates
 from harness.runtime.database.embedded import free_port
 
@@ -38,9 +39,10 @@ def per_cpu_second(words: Sequence[str]) -> float:
 
 
 def main() -> None:
-    """Print each generator's median rate, and the median and range of their ratio."""
+    """Print the generators' median rates, and the median and range of the ratios."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     loadgen = str(crates.loadgen_program())
+    h2_client = _build_h2_client()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_certificate(folder)
@@ -59,14 +61,37 @@ def main() -> None:
                     numbers = ["-c", str(connections), "-m", str(streams), "-t", "1", "-D", str(SECONDS)]
                     own = [loadgen, "--start-at-once", "--protocol", "http2", "--duration", str(SECONDS)]
                     own += ["--connections", str(connections), "--depth", str(streams), "--linger-seconds", "0", url]
-                    pairs = [(per_cpu_second(own), per_cpu_second(["h2load", *numbers, url])) for _ in range(rounds)]
-                    ratios = [first / second for first, second in pairs]
-                    first, second = (statistics.median(each) for each in zip(*pairs, strict=True))
-                    print(
-                        f"{scheme} {connections} x {streams}: loadgen {first:.0f}, h2load {second:.0f} per CPU second, "
-                        f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-                    )
+                    others = {"h2load": ["h2load", *numbers, url]}
+                    if scheme == "http":
+                        address = f"127.0.0.1:{port}"
+                        load = [str(connections), str(streams), str(SECONDS)]
+                        others["h2"] = [h2_client, address, "/index.html", *load]
+                    _compare(f"{scheme} {connections} x {streams}", own, others, rounds)
                 server.terminate()
+
+
+def _build_h2_client() -> str:
+    """Build the client that uses the crate h2, and return its path. Raises SystemExit if the build fails."""
+    target = state_folder() / "h2_client"
+    manifest = str(TOOLSET / "loadgen" / "Cargo.toml")
+    command = ["cargo", "build", "--release", "--locked", "--example", "h2_client", "--manifest-path", manifest]
+    if subprocess.run([*command, "--target-dir", str(target)], check=False).returncode:
+        raise SystemExit("cargo cannot build toolset/loadgen/examples/h2_client.rs. Read its messages above")
+    return str(target / "release" / "examples" / "h2_client")
+
+
+def _compare(load: str, own: Sequence[str], others: Mapping[str, Sequence[str]], rounds: int) -> None:
+    """Measure all generators in each round, and print each other generator's ratio to loadgen."""
+    measured = [
+        {"loadgen": per_cpu_second(own), **{n: per_cpu_second(c) for n, c in others.items()}} for _ in range(rounds)
+    ]
+    for name in others:
+        ratios = [each["loadgen"] / each[name] for each in measured]
+        first, second = (statistics.median(each[key] for each in measured) for key in ("loadgen", name))
+        print(
+            f"{load}: loadgen {first:.0f}, {name} {second:.0f} per CPU second, "
+            f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        )
 
 
 def _wait_for(port: int) -> None:
