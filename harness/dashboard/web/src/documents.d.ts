@@ -139,7 +139,7 @@ export interface RunInfo {
   links: MachineLink[];
 }
 /**
- * A machine's properties, and the grade of suitability for measurements.
+ * A machine's properties, and a grade for its suitability for measurements.
  */
 export interface Machine {
   hostname: string;
@@ -880,7 +880,7 @@ export interface ClaimVerdict {
   }[];
 }
 /**
- * The verdict on a comparison of a claim, with the measured values.
+ * The verdict on one of a claim's comparisons, with the measured values.
  */
 export interface StatementVerdict {
   name: string;
