@@ -26,7 +26,7 @@ function problem(error, req, res, next) {
   const status = error.status ?? 503;
   if (status >= 500) complain(`${req.method} ${req.path}: ${error.message}`);
   if (res.headersSent) return next(error);
-  const detail = status < 500 ? error.message : 'The database did not answer as expected';
+  const detail = status < 500 ? error.message : 'The database did not respond as expected';
   res.status(status).type('application/problem+json');
   res.json({ type: 'about:blank', title: STATUS_CODES[status], status, detail });
 }
