@@ -171,7 +171,7 @@ class MachineFlags:
         _flag(ENVIRONMENT, "machine that generates load; repeat the flag to split each load across machines", "HOST"),
     ] = ()
     hosts: Annotated[
-        str | None, _flag(ENVIRONMENT, "read all machines from config/hosts/NAME.toml, or from a .toml file", "NAME")
+        str | None, _flag(ENVIRONMENT, "all machines, from config/hosts/NAME.toml or from the file NAME", "NAME")
     ] = None
 
 

@@ -219,7 +219,10 @@ def _select_urls(known_urls: Iterable[Mapping[str, str]], types: Sequence[str]) 
     """Return the configuration entries of the test types, each with the first known URL."""
     urls = ChainMap(*map(dict, known_urls))
     if unknown := [name for name in types if name not in urls]:
-        raise UsageError(f"--type: no implementation offers {', '.join(unknown)}, so the URL is unknown; add it later")
+        raise UsageError(
+            f"--type: no implementation offers {', '.join(unknown)}, so the URL is unknown. Omit the test type here, "
+            "and add its URL to benchmark_config.json later"
+        )
     return {TEST_TYPES[name].url_key: urls[name] for name in types}
 
 

@@ -86,7 +86,7 @@ def report(
 
 
 def _find_runs(names: tuple[str, ...], results: Path, flags: PublishFlags) -> list[Path]:
-    """Return the folders of the named runs. If they are deployments or parts, return the merged run's folder."""
+    """Return the folders of the named runs. Merge parts of a selection or, with --deployments, all runs into one."""
     with interruption.held_while_loading():
         from harness.records import store
         from harness.records.run_folders import find_run

@@ -274,7 +274,7 @@ def compare_runs(before: DashboardRun, after: DashboardRun) -> ComparisonDocumen
 
 
 def _cell_latency(trials: Sequence[Trial]) -> CellLatency:
-    """Return the latency of a cell. Percentiles are estimated over processes, as in the ranking."""
+    """Return a cell's latency. Each percentile is the median across processes, as in the ranking."""
     from harness.stats.cell_values import METRICS, CellTrials
     from harness.stats.value_tables import estimate_percentiles  # imported late, because of scipy
 

@@ -124,9 +124,10 @@ class Verification:
             self._verdicts.append(verdict)
 
     def _database(self, stack: ExitStack) -> Database:
-        """Return a private database, or the shared database if the implementation requires fixed names.
+        """Return a private database, or the shared database.
 
-        The shared database is also used if the database server does not support private databases.
+        The shared database is used if the implementation has no ``local`` block, because its container hard-codes the
+        database's host and name, and if the database server does not support private databases.
         """
         shared = self._setup.database
         if not shared.supports_copies or self._implementation.local is None:

@@ -40,8 +40,8 @@ LIBRARIES = {
     "ruby-sequel-pg": ("ruby", "-e", "puts Gem::Specification.find_by_name('sequel_pg').version"),
     "ruby-sinatra": ("ruby", "-e", "puts Gem::Specification.find_by_name('sinatra').version"),
 }
-# Valid Debian package names. Other arguments can have a special meaning for apt: ``curl-`` removes a package, ``curl+``
-# installs a package, and an unknown name with a dot is a regular expression.
+# Debian package names that are safe arguments for apt. Names that end in ``-`` or ``+`` do not match, because apt
+# treats the suffix as an instruction: ``curl-`` removes a package, and ``curl+`` installs one.
 DEBIAN_PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*[a-z0-9]")
 # Programs that tfb may run without the user's consent to find their versions.
 WELL_KNOWN_PROGRAMS = frozenset(

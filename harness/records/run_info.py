@@ -106,7 +106,7 @@ class ImplementationInfo(Record):
 
     name: str  # implementation name
     framework: str  # framework name in results
-    project: str = ""  # framework that benchmark_config.json names at the top; the entry's ``framework`` may differ
+    project: str = ""  # top-level ``framework`` in benchmark_config.json; a test's own ``framework`` may differ
     language: str  # programming language
     folder: str  # path relative to the repository, for example frameworks/Java/resteasy
     display_name: str  # name in TechEmpower's results
@@ -184,7 +184,7 @@ class RunInfo(Record):
     # The part of the selection that this run measures; None if it measures the whole selection.
     part: Part | None = None
     left_out: tuple[str, ...] = ()  # sentences that describe data removed before publication
-    machines: tuple[RoleMachine, ...] = ()  # all machines of a run on several machines; ``machine`` is the server's
+    machines: tuple[RoleMachine, ...] = ()  # machines of a multi-machine run; ``machine`` is the server's
     links: tuple[MachineLink, ...] = ()  # network links between ``machines``
 
     @property

@@ -39,7 +39,7 @@ class CheckResult(Record):
 
 
 class VerificationRecord(Record):
-    """Check results for an implementation, test type and process. Later records replace earlier records."""
+    """Verification of an implementation, test type and process. Later records replace earlier ones."""
 
     implementation: str  # implementation name
     test_type: str  # test type name, or `http` for the whole server

@@ -64,7 +64,7 @@ class Container(ServerProgram):
             )
 
     def alive(self) -> bool:
-        """Return whether the container's first process is running, and not a new process with the same pid."""
+        """Return whether the container's main process is running, and not a new process with the same pid."""
         return self._born is not None and process_start(self.pid) == self._born
 
     def identity(self) -> str:
@@ -112,7 +112,7 @@ class Container(ServerProgram):
         return next((str(each["IPAddress"]) for each in networks.values() if each.get("IPAddress")), None)
 
     def end(self) -> float | None:
-        """Send SIGTERM to the first process. Return the seconds until it exits, or None if it keeps running."""
+        """Send SIGTERM to the main process. Return the seconds until it exits, or None if it keeps running."""
         began = time.monotonic()
         self.signal("TERM")
         while (seconds := time.monotonic() - began) < process.STOP_SECONDS:
@@ -122,7 +122,7 @@ class Container(ServerProgram):
         return None
 
     def signal(self, name: str) -> None:
-        """Send a signal to the first process."""
+        """Send a signal to the container's main process."""
         docker("kill", "--signal", name, self.id)
 
     def stop(self) -> None:

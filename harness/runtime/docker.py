@@ -86,7 +86,8 @@ class DockerRuntime:
     sequential: bool = False  # whether servers run sequentially, because they share a database
     database_host: str | None = None  # address of an external PostgreSQL
     name: str = "docker"
-    accounts: dict[str, str] = field(default_factory=dict, init=False)  # the images determine the accounts
+    # Always empty, because the images determine the accounts.
+    accounts: dict[str, str] = field(default_factory=dict, init=False)
     _images: dict[str, str] = field(default_factory=dict, init=False)  # tag -> image id
     # (temporary tag, image id).
     _tags: list[tuple[str, str]] = field(default_factory=list, init=False)

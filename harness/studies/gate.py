@@ -175,9 +175,10 @@ def calibrated_turns(calibration: StudySession, share: int) -> int:
     result = calibration.result
     values = next((r.values for r in result.requests if r.request == SLOWED), None) if result else None
     if not values or values[1] <= values[0] * 1.1:
+        why = calibration.error or f"the loop hardly changed CPU per request: {values}"
         raise SystemExit(
-            f"{calibration.stack}: the calibration session does not show how much an iteration costs: "
-            f"{calibration.error or values}. Delete the session's line from the file, then repeat the command"
+            f"{calibration.stack}: the calibration session did not measure the loop's cost: {why}. Delete the "
+            "session's line from the file, then repeat the command"
         )
     turns: int = round(share / 100 * values[0] * calibration.turns / (values[1] - values[0]))
     return turns

@@ -173,7 +173,8 @@ def _toml_sections(root: type[BaseModel]) -> Iterator[str]:
                 pending.append((f"[[{path}]]" if is_list else f"[{path}]", nested))
         rows = _rows(model, {})
         if heading or model.model_fields.keys() != {inner.strip("[]") for inner, _ in pending}:
-            yield f"## {f'`{heading}`' if heading else 'Top level'}\n\n{_table(rows)}\n"
+            about = f"{_description(model)}\n\n" if heading else ""
+            yield f"## {f'`{heading}`' if heading else 'Top level'}\n\n{about}{_table(rows)}\n"
 
 
 def _json_sections(*roots: type[BaseModel]) -> Iterator[str]:
@@ -184,8 +185,12 @@ def _json_sections(*roots: type[BaseModel]) -> Iterator[str]:
         models += dict.fromkeys(each for each in inner if each not in models)
     headings = {model.__name__: f"[{model.__name__}](#{model.__name__.lower()})" for model in models}
     for model in models:
-        about = inspect.getdoc(model) or ""
-        yield f"## {model.__name__}\n\n{about.replace('``', '`')}\n\n{_table(_rows(model, headings))}\n"
+        yield f"## {model.__name__}\n\n{_description(model)}\n\n{_table(_rows(model, headings))}\n"
+
+
+def _description(model: type[BaseModel]) -> str:
+    """Return a model's docstring as Markdown."""
+    return (inspect.getdoc(model) or "").replace("``", "`")
 
 
 def _rows(model: type[BaseModel], headings: Headings) -> list[str]:

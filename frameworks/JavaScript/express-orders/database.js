@@ -3,7 +3,7 @@ import pg from 'pg';
 
 import { WORKERS, perWorker } from './workers.js';
 
-// All workers together have 8 connections per CPU.
+// In total, across all workers, there are 8 connections per CPU.
 const CONNECTIONS = 8 * WORKERS;
 const PATIENCE_MS = 5000;
 

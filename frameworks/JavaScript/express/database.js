@@ -5,7 +5,7 @@ import pg from 'pg';
 import { ROWS } from './random.js';
 import { WORKERS, perWorker } from './workers.js';
 
-// All workers together have 8 connections per CPU.
+// In total, across all workers, there are 8 connections per CPU.
 const CONNECTIONS = 8 * WORKERS;
 const PATIENCE_MS = 5000;
 
@@ -37,7 +37,7 @@ export class Database {
     user: process.env.DBUSER || 'benchmarkdbuser',
     password: process.env.DBPASS || 'benchmarkdbpass',
     max: perWorker(CONNECTIONS),
-    // Send several queries of a request without waiting for each response. Each query has its own Sync message.
+    // Pipeline a request's queries: send each query before the previous result arrives, with its own Sync message.
     pipeline: true,
     idleTimeoutMillis: 0, // keep idle connections, which hold prepared statements
     connectionTimeoutMillis: PATIENCE_MS,

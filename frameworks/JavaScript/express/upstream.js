@@ -3,7 +3,7 @@ import { Pool } from 'undici';
 
 import { perWorker } from './workers.js';
 
-// The benchmark's limit for every implementation: 256 connections to the upstream, for all workers together.
+// The benchmark allows every implementation 256 upstream connections in total, across all workers.
 const CONNECTIONS = 256;
 const PATIENCE_MS = 5000;
 

@@ -169,7 +169,8 @@ def run_session(comparison: AskedComparison, settings: Settings, flags: RunFlags
     """Build, measure and judge both versions."""
     with ExitStack() as stack:
         scratch = stack.enter_context(ownership.make_scratch_folder("gate"))
-        accounts.share_folder(scratch, list_content=False)  # as root: builds and servers use other accounts
+        # If tfb runs as root, builds and servers run under other accounts, which need access to this folder.
+        accounts.share_folder(scratch, list_content=False)
         if os.geteuid() != 0:  # the sides have tfb's uid, so keep tfb's temporary files out of their reach
             stack.enter_context(ownership.scratch_within(scratch))
         session = prepare(comparison.folder, comparison.base, comparison.head, scratch, settings.seed)

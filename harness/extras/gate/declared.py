@@ -164,7 +164,7 @@ def _left_open(verdict: RequestVerdict) -> RequestVerdict:
         return verdict
     said = f"head's {service.FILE} no longer declares the request"
     if verdict.verdict != "cannot tell":
-        said += f" (otherwise the verdict would be {verdict.verdict})"
+        said += f' (otherwise the verdict would be "{verdict.verdict}")'
     reason = f"{said}: {verdict.reason}" if verdict.reason else said
     return verdict.model_copy(update={"verdict": "cannot tell", "reason": reason, "minutes_more": None})
 

@@ -67,9 +67,10 @@ def _probe(accounts: Mapping[str, Account], roots: Mapping[str, Path], scratch: 
 
 
 def with_private_temporary(accounts: Mapping[str, Account], homes: Path) -> tuple[Mapping[str, Account], str]:
-    """Return the accounts with private temporary folders. If this fails, return the accounts unchanged and the reason.
+    """Give each account private temporary folders.
 
-    ``homes`` is the parent folder of the sides' homes, in the comparison's scratch folder.
+    Return the new accounts and an empty string. If the folders cannot be mounted, return the original accounts and the
+    reason. ``homes`` is the parent folder of the sides' homes, in the comparison's scratch folder.
     """
     place = homes.parent
     private_accounts = {}

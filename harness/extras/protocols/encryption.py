@@ -15,7 +15,8 @@ from harness.verify.checks.verification_client import Client, VerificationTask
 TLS = types_where(lambda test_type: test_type.tls)
 CONNECTIONS = 3
 VERSION = "TLSv1.3"
-# Required TLS parameters of connections under load, in the format of the load generator's report (--tls-fixed).
+# TLS parameters that connections under load must negotiate, as the load generator reports them. With --tls-fixed, it
+# offers only these parameters.
 LOAD_PARAMETERS = "TLSv1_3 TLS13_AES_128_GCM_SHA256 X25519 {protocol} full"
 
 

@@ -128,7 +128,7 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
     if calls < expected.updates:
         yield Finding(
             f"{calls} statements wrote the rows of {expected.updates} requests. Write each request's rows separately",
-            expected=f"{expected.updates}, at least one for each request",
+            expected=f"at least {expected.updates} (one for each request)",
             actual=f"{calls}",
         )
     returned = sum(len(exchange.rows) for exchange in evidence.concurrent)

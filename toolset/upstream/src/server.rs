@@ -26,7 +26,7 @@ pub trait Responder {
     /// Return when the response to a request received at `time` is due, in monotonic nanoseconds. If the result is in
     /// the past, the response is sent immediately.
     fn due(&mut self, time: u64) -> u64;
-    /// Append the response that is due at `due` to `out`.
+    /// Append to `out` the response that is due at time `due`.
     fn write(&mut self, due: u64, out: &mut Vec<u8>);
     /// Return the time until which the server must stall, or `None` if it should not stall.
     fn stall(&mut self, _time: u64) -> Option<u64> {

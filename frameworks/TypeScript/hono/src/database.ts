@@ -13,7 +13,7 @@ export interface Fortune {
   message: string;
 }
 
-// All workers together have 8 connections per CPU.
+// In total, across all workers, there are 8 connections per CPU.
 const CONNECTIONS = 8 * WORKERS;
 
 const sql = postgres({

@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 
 import { perWorker } from './workers.ts';
 
-// The benchmark's limit for every implementation: 256 connections to the upstream, for all workers together. Bun and
+// The benchmark allows every implementation 256 upstream connections in total, across all workers. Bun and
 // Deno open a connection for each concurrent call, and fetch has no limit that works on both.
 const CONNECTIONS = 256;
 

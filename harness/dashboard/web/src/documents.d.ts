@@ -806,7 +806,7 @@ export interface ValidityCheck {
   flag: string;
 }
 /**
- * Check results for an implementation, test type and process. Later records replace earlier records.
+ * Verification of an implementation, test type and process. Later records replace earlier ones.
  */
 export interface VerificationRecord {
   implementation: string;

@@ -8,7 +8,7 @@ import type { Metric } from "./route";
 export interface ScoreRow {
   name: string;
   info: ImplementationInfo | null;
-  score: number | null; // null if the implementation has no ratio in a counted test type
+  score: number | null; // null if at least one counted test type has no ratio
   low: number | null;
   high: number | null;
   rank: RankInterval | null;

@@ -178,7 +178,7 @@ impl Worker {
         }
     }
 
-    /// Record a response for its arrival. Schedule the arrival's next step, or return the response's fault.
+    /// Record a response to a step of a scenario. Schedule the next step, or return a fault if the response is wrong.
     fn advance_arrival(&mut self, i: u32, request: PendingRequest, response: Response, time: u64) -> Option<Fault> {
         let (runner, capture) = (self.runner.as_mut()?, &self.connections[i as usize].capture);
         let times = RequestTimes { due: request.intended, sent: request.sent, received: time };

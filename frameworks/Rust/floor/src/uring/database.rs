@@ -41,7 +41,7 @@ struct State {
     waiting: VecDeque<usize>,
 }
 
-/// Statements of a request, whose results a task awaits.
+/// The results of an HTTP request's statements. A task waits until all results have arrived.
 struct Job {
     fortunes: bool,
     /// Number of outstanding results.
