@@ -1,4 +1,4 @@
-"""Serves JSON documents about runs from a cache. All routes are read-only."""
+"""Serves JSON documents about runs, most of them from a cache, and plugins' pages. All routes are read-only."""
 
 import contextlib
 import json
@@ -46,7 +46,8 @@ class CachedDocument:
 
     json: bytes
     states: dict[str, list[FileState]]
-    until: float  # time.monotonic() before which the document is served even if files other than run.json have changed
+    # Deadline (time.monotonic()). Until then, the document is served even if files other than run.json have changed.
+    until: float
 
 
 class Api:
@@ -179,7 +180,7 @@ class Api:
     def _cached_route(
         self, path: str, parameters: Callable[[Request], tuple[str, ...]], make_document: Callable[..., BaseModel]
     ) -> Route:
-        """Return a route for cached documents. ``make_document`` receives the run and the values of ``parameters``."""
+        """Return a route for cached documents. ``make_document`` receives a run and the values from ``parameters``."""
 
         def made(request: Request) -> bytes:
             name, values = request.path_params["run"], parameters(request)

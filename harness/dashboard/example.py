@@ -32,7 +32,10 @@ FREE_TEXT = frozenset({"notes", "maintainers"})  # fields of benchmark_config.js
 
 
 def write_example(source: DashboardRun, target: Path) -> None:
-    """Write the reduced copy to a new folder. Raises ValueError if a record contains a remote host's URL."""
+    """Write the reduced copy to a new folder.
+
+    Raises ValueError if a record contains a remote host's URL outside the fields in ``FREE_TEXT``.
+    """
     target.mkdir(parents=True)
     unbuilt = tuple(
         each.model_copy(update={"build": each.build and each.build.model_copy(update={"log": None})})
@@ -62,7 +65,10 @@ def _add(record: Record, path: Path, **options: Any) -> None:  # noqa: ANN401 - 
 
 
 def remove_paths(value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON value
-    """Reduce absolute paths in a JSON value to their last component. Raises ValueError for a remote host's URL."""
+    """Reduce absolute paths in a JSON value to their last component.
+
+    Raises ValueError for a remote host's URL outside the fields in ``FREE_TEXT``. ``key`` is the value's field name.
+    """
     match value:
         case str():
             others = set(ADDRESS.findall(value)) - THIS_MACHINE

@@ -58,9 +58,10 @@ def is_run_folder(folder: Path) -> bool:
 
 
 def _list_runs(results: Path) -> tuple[list[RunSummary], list[BrokenRun]]:
-    """Return the newest runs, and the folders that cannot be read.
+    """Return the runs, and the folders that cannot be read.
 
-    If the results folder has too many runs, the last entry of the second list states how many are omitted.
+    If the results folder has too many runs, return only the newest. The last entry of the second list then states how
+    many runs are omitted.
     """
     runs: list[RunSummary] = []
     broken: list[BrokenRun] = []

@@ -53,7 +53,7 @@ class HeadlineTest(TestTypeRanking):
 
 
 class HeadlineRanking(Ranking):
-    """A ranking without the tables of individual loads. It parses five times as fast as a complete ranking."""
+    """A ranking without the tables of individual loads. Parsing a complete ranking takes five times as long."""
 
     test_types: dict[str, HeadlineTest] = Field(default_factory=dict)  # type: ignore[assignment]
 

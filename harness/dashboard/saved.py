@@ -71,14 +71,14 @@ def render_page(web: Path, embedded: Embedded, head: str = "") -> str:
 
 
 def compress(embedded: Embedded) -> str:
-    """Return the documents as gzipped JSON in base64, which needs no escaping in HTML."""
+    """Return the documents, with rounded numbers, as gzipped JSON in base64, which needs no escaping in HTML."""
     plain = json.loads(embedded.model_dump_json(), parse_float=round_number)
     text = json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode()
     return base64.b64encode(gzip.compress(text, 9, mtime=0)).decode("ascii")
 
 
 def round_number(text: str) -> float:
-    """Round a number to six significant digits, unless it is a time in seconds since 1970."""
+    """Round a number to six significant digits, unless it exceeds 1e9, as times in seconds since 1970 do."""
     return float(text) if float(text) > 1e9 else float(f"{float(text):.6g}")
 
 

@@ -52,7 +52,7 @@ class BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        """Keep a timeout running while a request is incomplete."""
+        """Run the timeout while a request is incomplete. Cancel it when the request is complete."""
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
             self._unwatch()
         elif self._late is None:

@@ -1,5 +1,5 @@
--- Hides activity and statistics from the benchmark's role, because they would show a server that it is being verified.
--- Only the functions' owner can revoke access, so the functions stay accessible on an external PostgreSQL server.
+-- Hides activity and statistics from the benchmark's role, because a server could use them to detect verification.
+-- tfb does not run this script on an external PostgreSQL server, because only the functions' owner can revoke access.
 DO $$ DECLARE hidden regprocedure; BEGIN
   FOR hidden IN
     SELECT oid FROM pg_proc

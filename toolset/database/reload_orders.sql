@@ -1,3 +1,3 @@
--- Deletes the orders and their items in an external database, where the benchmark's role cannot reset the identity
--- column.
+-- Deletes all rows of the table orders and, by cascade, of order_item in an external database. The benchmark's role
+-- cannot reset the identity column there.
 DELETE FROM orders;

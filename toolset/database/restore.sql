@@ -1,4 +1,4 @@
--- Restores the seeded database and role, and terminates open connections.
+-- Replaces the database with a copy of the seeded template, and resets the role. Terminates open connections.
 DROP DATABASE IF EXISTS hello_world WITH (FORCE);
 ALTER ROLE benchmarkdbuser RESET ALL;
 ALTER ROLE benchmarkdbuser PASSWORD 'benchmarkdbpass';

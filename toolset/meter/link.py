@@ -1,8 +1,8 @@
 """Measures the round-trip time and throughput of a TCP connection, and prints facts about a machine.
 
 link.py serve ADDRESS     prints {"port": n}, serves a single connection, and exits when standard input is closed
-link.py ask ADDRESS PORT  prints {"round_trip": seconds, "throughput": bytes per second} for data from the server
-link.py facts [FILE ...]  prints limits, CPUs and load of this machine, and the contents of files
+link.py ask ADDRESS PORT  prints {"round_trip": seconds, "throughput": bytes per second from the server}
+link.py facts [FILE ...]  prints this machine's open-file limit, CPUs and load, and the contents of files
 """
 
 import json

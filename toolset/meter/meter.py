@@ -1,11 +1,11 @@
-"""Meters a container on another machine: for each line on standard input, prints one reading as a JSON line.
+"""Meters a container of a distributed run: for each line on standard input, prints one reading as a JSON line.
 
-    meter.py PID PORT     meters the container whose first process is PID, and the connections to PORT
+    meter.py PID PORT     meters the container of process PID and, unless PORT is 0, the connections to PORT
 
-The program runs in a container with the host's process, control-group and network namespaces until standard input is
-closed. The image contains ``harness/host/metering.py`` and ``sockets.py``. Each reading includes the machine's
-monotonic time, so the machines' clocks need not be synchronised. If the metered container exits, the program prints
-{"gone": reason} and exits.
+The program runs until standard input is closed. It runs on the metered container's machine, in a container with the
+host's process, control-group and network namespaces. The image contains ``harness/host/metering.py`` and
+``sockets.py``. Each reading includes the machine's monotonic time, so the machines' clocks need not be synchronised. If
+the metered container exits, the program prints {"gone": reason} and exits.
 """
 
 import json

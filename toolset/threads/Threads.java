@@ -9,8 +9,8 @@ import java.util.concurrent.CountDownLatch;
 /**
  * Measures the cost of platform and virtual threads, and prints it as a JSON object in SI units.
  *
- * <p>All threads exist at the same time. Each measurement runs in a new JVM, because a JVM's first thousand threads
- * also pay for class loading and arena allocation.
+ * <p>All threads of a measurement exist at the same time. Each measurement runs in a new JVM, so that all include the
+ * class loading and arena allocation that a JVM's first thousand threads cause.
  */
 public final class Threads {
 

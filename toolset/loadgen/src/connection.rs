@@ -68,7 +68,8 @@ pub enum WriteOutcome {
 }
 
 impl Connection {
-    /// Create a closed connection for `depth` concurrent requests. `body_limit` is the maximum size of captured bodies.
+    /// Create a connection without a socket. `depth` is the number of concurrent requests to allocate memory for, and
+    /// `body_limit` is the maximum size of captured bodies.
     pub fn new(number: u32, depth: usize, body_limit: usize) -> Self {
         let capture = CapturedResponse::new(body_limit);
         Self { number, outstanding: VecDeque::with_capacity(depth), capture, ..Self::default() }
@@ -82,7 +83,8 @@ impl Connection {
         Ok(self.stream.insert(stream))
     }
 
-    /// Return whether the connection is up and has fewer than `depth` outstanding requests.
+    /// Return whether a request can be sent now: the connection is up, its write buffer is empty, and fewer than `depth`
+    /// requests are outstanding. HTTP/2 uses the capacity of the session instead of `depth`.
     #[inline]
     pub fn has_room(&self, depth: usize) -> bool {
         let capacity = match &self.session {
@@ -144,7 +146,7 @@ impl Connection {
     }
 }
 
-/// Return the number of bytes that the kernel accepted, or `None` if the connection is broken.
+/// Write as many bytes as the kernel accepts. Return their number, or `None` if the connection is broken.
 #[inline]
 fn write_some(stream: Option<&mut Transport>, bytes: &[u8]) -> Option<usize> {
     match stream?.write(bytes) {

@@ -48,7 +48,7 @@ impl Distribution {
         self.histogram.len()
     }
 
-    /// Return the compact form: (nanoseconds, count) pairs in ascending order.
+    /// Return the compact form: for each bin, its middle in nanoseconds and its count, in ascending order.
     ///
     /// All distributions have the same bins, so the results of several generators can be merged by adding counts.
     /// Quantiles are accurate to 1 %.

@@ -83,7 +83,7 @@ impl Http2Session {
         (self.draining || self.next_id > MAX_STREAM) && self.streams.is_empty()
     }
 
-    /// Append a request on a new stream. The caller must check `capacity` first.
+    /// Open a stream for a request, and append the frames to `out`. The caller must check `capacity` first.
     #[inline]
     pub fn send(&mut self, request: &EncodedRequest, bodiless: bool, captured: bool, out: &mut Vec<u8>) {
         let start = out.len();
@@ -108,7 +108,8 @@ impl Http2Session {
         }
     }
 
-    /// Read a frame. Return the number of bytes consumed, and any event that the frame caused.
+    /// Read a frame or a part of one, and append replies to `out`. Return the number of bytes consumed, and the event that
+    /// a complete frame caused, if any.
     #[inline]
     pub fn advance(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<StreamEvent>), Violation> {
         if self.carry.is_empty() {

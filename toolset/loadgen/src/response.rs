@@ -99,7 +99,8 @@ impl Reader {
         self.start();
     }
 
-    /// Parse until a response is complete or the data ends. Return the number of bytes consumed.
+    /// Parse until a response is complete or the data ends. Return the number of bytes consumed, and the complete
+    /// response, if any.
     #[inline]
     pub fn advance(
         &mut self,
@@ -119,7 +120,7 @@ impl Reader {
         Ok((at, None))
     }
 
-    /// Handle the end of the connection. Return the response that it completes, if any.
+    /// Handle the end of the connection. If the end completes a response, return the response.
     pub fn end(&mut self) -> Option<Response> {
         (self.state == State::UntilClose).then(|| self.finish())
     }
@@ -242,7 +243,8 @@ impl Reader {
         Ok(false)
     }
 
-    /// Apply `read` to the next line and return the result. If the line is incomplete, buffer it and return `None`.
+    /// Apply `read` to the next line. Return the number of bytes consumed and the result of `read`. If the line is
+    /// incomplete, buffer it and return `None`.
     fn line<T>(
         &mut self,
         data: &[u8],

@@ -88,7 +88,8 @@ impl Sampler {
         }
     }
 
-    /// Merge the samples of all workers in order of arrival. Keep only samples with a key below every worker's limit.
+    /// Merge the samples of all workers, ordered by the time of the response. Keep only samples with a key below every
+    /// worker's limit.
     pub fn merge(workers: Vec<Self>) -> Vec<Sample> {
         let limit = workers.iter().map(|worker| worker.limit).min().unwrap_or_default();
         let candidates = workers.into_iter().flat_map(|worker| worker.heap.into_vec());

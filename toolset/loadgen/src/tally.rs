@@ -88,7 +88,8 @@ accumulating! {
         normal_closures: u64,
         /// Connections closed because no response arrived within the timeout.
         connections_hung: u64,
-        /// Maximum number of due requests that waited for a free connection, summed over threads.
+        /// Maximum number of due requests that waited for a free connection at the same time. The total is the sum of the
+        /// workers' maxima.
         backlog_peak: u64,
         errors: FaultCounts,
         /// Complete responses by status.

@@ -203,7 +203,8 @@ impl Transport {
         Ok(None)
     }
 
-    /// Return the parameters of a TLS session: version, cipher suite, group, protocol, and whether it was resumed.
+    /// Return the TLS version, cipher suite, group and ALPN protocol, and whether the session was resumed. Return `None`
+    /// without TLS.
     pub fn negotiated(&self) -> Option<String> {
         let tls = self.tls.as_ref()?;
         let suite = tls.negotiated_cipher_suite().map(|suite| format!("{:?}", suite.suite()));

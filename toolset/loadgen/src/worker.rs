@@ -46,8 +46,8 @@ const WAKE: u64 = u64::MAX;
 /// A request that is due but still unsent. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct DueRequest {
-    intended: u64,
-    noticed: u64,
+    intended: u64,                // time at which it was due
+    noticed: u64,                 // time at which the worker noticed that it was due
     arrival: u32,                 // index of the arrival in a scenario
     repeated: Option<(u32, u32)>, // table index and sampling key of a request that is sent again
 }

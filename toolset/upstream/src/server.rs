@@ -221,8 +221,8 @@ impl Server {
     }
 }
 
-/// Count the complete requests in `carry` followed by `data`, and keep the rest for the next call. Requests have no
-/// body.
+/// Count the complete requests in `carry` followed by `data`. Leave the incomplete rest in `carry` for the next call.
+/// Requests have no body.
 pub fn count_requests(end: &Finder, carry: &mut Vec<u8>, data: &[u8]) -> usize {
     let joined;
     let data = if carry.is_empty() {

@@ -51,7 +51,10 @@ export function rebaseTable(table: Table, baseline: string): Table {
   return { ...table, rows };
 }
 
-/** Return the ratio of two rows: the quotient of their ratios to the recorded baseline, or else of their medians. */
+/**
+ * Return a row's ratio to the new baseline `other`: the quotient of their ratios to the recorded baseline or, if one is
+ * missing, of their medians. Return null if the new baseline has no value.
+ */
 function quotient(standing: Standing, other: Standing | null | undefined): Ratio | null {
   if (!other) return null;
   const [own, base] = [standing.to_reference?.value, other.to_reference?.value];

@@ -9,8 +9,8 @@ export type Go = (change: Partial<Route>, how?: "push" | "replace") => void;
 const URL_DELAY = 100; // milliseconds from the last keystroke to the update of the URL, because such updates are slow
 
 /**
- * Return the route, and a function that changes it. Text input replaces the current history entry after a delay. All
- * other changes add an entry.
+ * Return the route, and a function that changes it. A change with "replace", such as text input, replaces the current
+ * history entry after a delay. All other changes add an entry.
  */
 export function useRoute(): [Route, Go] {
   const [route, setRoute] = useState(() => parse(location.hash));

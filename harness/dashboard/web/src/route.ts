@@ -38,7 +38,7 @@ export interface Route {
   run: string; // run id, or "local:<number>-<file name>" for a dropped TechEmpower file
   other: string; // second run in a comparison
   view: View;
-  test: string; // test type, "overall", or "" for the first tab
+  test: string; // test type, "overall", "overall-GROUP", or "" for the first tab
   load: string; // load label, or "" for the headline load
   metric: Metric;
   metricChosen: boolean; // whether the URL names a valid metric; otherwise the run's leading metric is shown

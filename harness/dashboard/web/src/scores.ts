@@ -17,7 +17,7 @@ export interface ScoreRow {
   ratios: Record<string, number>; // test type -> ratio to the baseline; above 1 is better for every metric
   values: Record<string, number>; // test type -> value of the metric
   shares: Record<string, number>; // test type -> share of the best
-  missing: string[];
+  missing: string[]; // counted test types without a ratio
   tieGroup: number | null; // tie group from harness/stats
   flags: string[]; // union of the flags in the counted test types
 }

@@ -83,7 +83,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Return the first four bytes as a big-endian number.
+/// Return the first four bytes as a big-endian number, or 0 if there are fewer bytes.
 pub fn number(bytes: &[u8]) -> u32 {
     bytes.first_chunk().map_or(0, |&bytes| u32::from_be_bytes(bytes))
 }

@@ -16,14 +16,14 @@ pub enum StreamEvent {
     GoAway { unprocessed: usize },
 }
 
-/// A request in progress.
+/// A stream: a request in progress, and the response so far.
 #[derive(Debug, Default)]
 pub struct Stream {
     pub id: u32,
     pub status: u16,         // 0 before the final head
     pub size: u64,           // bytes of the response's frames so far
-    pub received: u64,       // bytes of the body so far
-    pub length: Option<u64>, // Content-Length
+    pub received: u64,       // bytes of the response body so far
+    pub length: Option<u64>, // the response's Content-Length
     pub bodiless: bool,      // whether the response has no body, because the request was HEAD
     pub window: i64,         // bytes that the server may still send
     pub send_window: i64,

@@ -17,8 +17,8 @@ fn request(number: usize, body: &str) -> EncodedRequest {
 
 // ---- an independent server: the crate h2 -----------------------------------------------------------------------------
 
-/// Respond to each request with the repeated path and the length of the request body. Wait until `group` requests are
-/// open, and then respond to the latest first, so that streams end out of order.
+/// Respond to each request with the path, repeated `size` times, and with the length of the request body as a header.
+/// Wait until `group` requests are open, and then respond to the latest first, so that streams end out of order.
 async fn serve(io: DuplexStream, builder: Builder, group: usize, size: usize) {
     let mut connection = builder.handshake::<_, Bytes>(io).await.unwrap();
     let mut waiting = Vec::new();

@@ -74,7 +74,7 @@ impl Worker {
         }
     }
 
-    /// Read the responses in `data`, then send requests that were waiting for them.
+    /// Read the responses in `data`, then send the requests for which they make room.
     #[inline]
     fn consume(&mut self, i: u32, data: &[u8], time: u64) {
         let alive = match self.connections[i as usize].session {

@@ -33,7 +33,8 @@ impl Worker {
         self.tally.backlog_peak = self.tally.backlog_peak.max(self.backlog.len() as u64);
     }
 
-    /// Send requests from the backlog while connections are free. `free_since` is when a connection last became free.
+    /// Send requests from the backlog while connections are free. `free_since` is the time at which a connection became
+    /// free, or 0 if connections were free before.
     #[inline]
     pub(super) fn dispatch(&mut self, free_since: u64) {
         while !self.backlog.is_empty() {

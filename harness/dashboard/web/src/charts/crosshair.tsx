@@ -13,7 +13,7 @@ export interface Reading {
 export interface Stop {
   x: number; // pixels
   y?: number; // pixels; undefined if the position is a vertical line instead of a point
-  title: string; // value on the axis
+  title: string; // value on the x axis, or the name of the point
   readings: Reading[];
 }
 

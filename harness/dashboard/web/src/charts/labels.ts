@@ -48,8 +48,8 @@ const LINE_HEIGHT = 15; // pixels
 const POINT_RADIUS = 5;
 
 /**
- * Return which labels can be drawn without covering other labels or points. Preferred labels are placed first, and are
- * always drawn.
+ * Return for each label whether to draw it. Preferred labels are always drawn. Other labels are drawn only if they cover
+ * no drawn label and no other label's point.
  */
 export function placeLabels(
   boxes: readonly LabelBox[],

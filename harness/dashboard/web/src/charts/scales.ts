@@ -48,7 +48,10 @@ function extent(values: readonly number[]): [number, number] {
   return values.length > 0 ? [Math.min(...values), Math.max(...values)] : [1, 10];
 }
 
-/** Return whether the largest value exceeds `span` times the smallest. A linear axis would crowd these values. */
+/**
+ * Return whether all values are positive and the largest exceeds `span` times the smallest. A linear axis would crowd
+ * the small values.
+ */
 export function needsLogScale(values: readonly number[], span = 20): boolean {
   const positive = values.filter((value) => value > 0);
   return (

@@ -1,4 +1,4 @@
-// The page with verdicts on claims from talks: a filterable table, then the details of the claims by talk.
+// The page with verdicts on claims from talks: a filterable table, then each claim's details, grouped by talk.
 import { useEffect, useMemo } from "preact/hooks";
 import type { ClaimVerdict } from "../documents";
 import {

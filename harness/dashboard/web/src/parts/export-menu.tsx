@@ -33,7 +33,7 @@ export function ExportMenu({ title, cells, draw }: Props) {
   );
 }
 
-/** The export menu for a table with rows drawn as bars. */
+/** The export menu for a table. SVG and PNG files show the rows as bars. */
 export function BarsExport({ title, cells, bars }: Omit<Props, "draw"> & { bars: () => Bars }) {
   const draw = (save: Save): void => {
     const container = document.createElement("div");

@@ -1,4 +1,4 @@
-// Heat colours on logarithmic scales. A colour shows the same quantity as the number in the cell.
+// Heat colours on logarithmic scales, for ratios to the baseline and for shares of the best value.
 
 export const STEPS = 8;
 const LOWEST = 0.08; // shares of the best up to this value have the coldest colour

@@ -1,4 +1,4 @@
-// A row's menu. It is rendered outside the table, which would clip it.
+// A row's menu. Its position is relative to the window, because the table would clip it.
 import type { RefObject } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { usePage } from "../hooks";

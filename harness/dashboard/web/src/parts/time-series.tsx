@@ -80,7 +80,7 @@ export function TimeSeries({ trials: recorded, all }: { trials: Trial[]; all: Tr
   );
 }
 
-/** Return a window's responses per second, or null if the window is too short. The last window may be. */
+/** Return a window's responses per second, or null if the window is too short, as the last window may be. */
 function perSecond(responses: number | null, duration: number): number | null {
   return isNumber(responses) && duration > SHORTEST_WINDOW ? responses / duration : null;
 }

@@ -38,7 +38,7 @@ function overallLead(ranking: Ranking, infos: readonly ImplementationInfo[]): st
   const lead = `${first.name} leads overall: the geometric mean of its shares of the best over ${over} is ${percent(first.score)}`;
   return second
     ? `${lead}, ${times((first.score ?? 0) / (second.score ?? 1))} ${second.name}'s.`
-    : `${lead}; no other implementation has all of them.`;
+    : `${lead}; no other implementation has values in all of them.`;
 }
 
 function testLead(ranking: Ranking, test: string): string {
