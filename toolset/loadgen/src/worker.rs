@@ -30,8 +30,8 @@ use crate::websocket::MessagePool;
 
 /// Size of the read buffer, in bytes.
 const BUFFER: usize = 256 * 1024;
-/// Memory for captured bodies, in bytes, divided among the connections. Bodies longer than a connection's share are not
-/// sampled.
+/// Memory for captured bodies, in bytes, divided among the connections. Each share is clamped to 1 to 16 MiB. Responses
+/// with a longer body are not sampled.
 const CAPTURE_MEMORY: usize = 256 * 1024 * 1024;
 /// Maximum number of concurrent handshakes per thread. More could overflow the server's accept queue, and the kernel
 /// retries a dropped handshake only after a second.
