@@ -13,7 +13,7 @@ STEPS = logging.getLogger("tfb.steps")
 
 @contextmanager
 def step(task: str) -> Iterator[None]:
-    """Log the start of a step and, at the end of the block, how long it took."""
+    """Log the start of a step and, when the context ends, the step's duration."""
     began = time.monotonic()
     STEPS.debug("%s", task)
     yield

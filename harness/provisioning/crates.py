@@ -62,7 +62,7 @@ def can_provide(crate: str, binary: str) -> bool:
 
 
 def source_digest(source: Path, patterns: Sequence[str] = SOURCES) -> str:
-    """Return a digest (16 hexadecimal digits) of the names and contents of files, for example a crate's sources."""
+    """Return 16 hexadecimal digits: a digest of the files below ``source`` that match ``patterns``."""
     sums = hashlib.sha256()
     for pattern in patterns:
         for file in sorted(path for path in source.glob(pattern) if path.is_file()):

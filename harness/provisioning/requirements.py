@@ -54,8 +54,8 @@ def tool_requirements(
 ) -> tuple[ToolRequirement, ...]:
     """Return the tools that a run with the local runtime requires.
 
-    ``own_database`` adds PostgreSQL, ``wrk`` adds wrk, and ``loads`` adds cargo to build the load generator.
-    ``witnesses`` adds the independent load generators, except wrk, for the implementations' selected test types.
+    ``own_database`` adds PostgreSQL, and ``wrk`` adds wrk. ``witnesses`` adds the other independent load generators for
+    the selected test types. ``loads`` adds cargo if one of the required load generators has not been built.
     """
     implementations = tuple(implementations)
     protocols = {kind.protocol for each in implementations for kind in each.selected_types if witnesses}

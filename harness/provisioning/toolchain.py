@@ -98,7 +98,11 @@ def find_tool(kind: str, condition: str = ">=0", *, consented: bool = False) -> 
 
 @cache
 def installed_tools(kind: str, *, consented: bool) -> tuple[Tool, ...]:
-    """Return all installed tools of a kind. Without consent, unknown programs are not run to find their versions."""
+    """Return all installed tools of a kind.
+
+    If ``consented`` is false, find a program on PATH without running it, so its version is unknown. Libraries and the
+    kinds in ``FINDERS`` do not need consent.
+    """
     if kind in LIBRARIES:
         return tuple(_library(kind))
     if kind in FINDERS:
@@ -159,7 +163,7 @@ def _run_for_version(program: Path | str, *arguments: str) -> process.CompletedC
 
 
 def _account(program: Path | str) -> process.Account | None:
-    """Return the account for running a program. If tfb is root, run unknown programs under an unprivileged account."""
+    """Return an unprivileged account if tfb is root and the program is unknown, otherwise None (tfb's account)."""
     if os.geteuid() != 0 or Path(program).name in WELL_KNOWN_PROGRAMS or accounts.account_obstacle():
         return None
     uid = accounts.server_group()

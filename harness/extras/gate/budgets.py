@@ -19,15 +19,15 @@ from harness.units import format_seconds
 
 BUDGETS = {"budget_p99": "response-time-p99", "budget_cpu": "cpu-per-request"}  # key in tfb.toml -> metric
 LABELS = {"budget_p99": "99th-percentile response time", "budget_cpu": "CPU time per request"}
-MAX_BUDGET_PROCESSES = 60  # maximum number of processes that tfb recommends
+MAX_BUDGET_PROCESSES = 60  # maximum number of processes that tfb recommends for a comparison with a budget
 BUDGET_ERROR = 0.02  # probability of the verdict "slower" if a request's true cost equals the budget
 
 
 def apply_budgets(result: GateResult, records: RunRecords, requests: Sequence[Request]) -> GateResult:
     """Return the result with verdicts that take the budgets into account.
 
-    A request that exceeds a budget gets the verdict "slower". If the measurements do not show whether it exceeds the
-    budget, the verdict is "cannot tell".
+    If a cost's whole confidence interval exceeds the budget, the verdict becomes "slower". If only the mean exceeds the
+    budget, or the cost is unknown, "same" and "faster" become "cannot tell".
     """
     declared = {request.name: request for request in requests}
     verdicts = tuple(
@@ -78,9 +78,9 @@ def _log_costs(trials: Sequence[Trial], metric: str) -> list[float]:
 
 
 def _half_width(logs: Sequence[float], count: int) -> float:
-    """Predict the half-width of the mean's confidence interval for ``count`` processes, from the measured variation.
+    """Return the half-width that the confidence interval of the mean logarithm would have with ``count`` processes.
 
-    Return infinity if there are fewer than two processes.
+    Return infinity if ``count`` or the number of measured processes is below two.
     """
     if min(len(logs), count) < 2:
         return math.inf

@@ -45,7 +45,7 @@ MANIFESTS = re.compile(
     r"|go\.(mod|work)|pyproject\.toml|setup\.(py|cfg)|constraints[\w.-]*\.txt|settings\.gradle(\.kts)?|config\.toml"
     r"|gradle\.properties|\.(nvmrc|node-version|python-version|tool-versions|java-version)|[\w.@+-]*\.(patch|prisma)"
 )
-# Folders that the other sides reuse. Package managers detect which files in these folders are still valid.
+# Folders of base's build that the other sides reuse. Package managers detect which files in them are still valid.
 SHARED_FOLDERS = ("target",)
 SHARED = (*SHARED_FOLDERS, *(name for name in get_args(CacheName) if name.startswith("~/")))
 SKIPPED = (".git", "node_modules", ".venv", "target")
@@ -114,7 +114,7 @@ class BuildCaches:
         self.note = f"cache: all sides reuse {', '.join(stored_names)} from an earlier build of base"
 
     def keep(self, homes: Path | None) -> None:
-        """Save base's folders to a cache, unless ``restore`` copied them from a cache. Call this after base's build."""
+        """Fill the cache from base's folders if ``restore`` found it empty. Call this after base's build."""
         if self._store is None:
             return
         _, folder = self.services[BASE]
@@ -291,7 +291,7 @@ def _clean_venv(folder: Path) -> None:
         _remove(*packages.glob("*.egg-link"), *packages.glob("easy-install.pth"))
         urls = packages.glob("*.dist-info/direct_url.json")
         records = [url.parent / "RECORD" for url in urls if '"file://' in url.read_text(encoding="utf-8")]
-        # Legacy versions of pip do not record the origin.
+        # Legacy versions of pip do not record a package's origin, so remove all packages that they installed.
         records += [info / "installed-files.txt" for info in packages.glob("*.egg-info")]
         for record in records:
             place = packages if record.name == "RECORD" else record.parent
@@ -352,7 +352,7 @@ def _clean_pip(folder: Path) -> None:
 
 
 def _clean_go(folder: Path, root: Path) -> None:
-    """Empty the cache if the service uses cgo, because Go does not detect changes to C files in other folders."""
+    """Empty the cache if the repository uses cgo. Go does not detect changes to C files in other folders."""
     files = (Path(place, name) for place, _, names in os.walk(root) for name in names if name.endswith(".go"))
     if any(path.is_file() and CGO.search(path.read_bytes()) for path in files):
         _remove(*folder.iterdir())

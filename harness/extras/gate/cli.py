@@ -59,7 +59,7 @@ from harness.report.terminal import make_console
 
 
 def confirm(first: GateResult, second: GateResult) -> GateResult:
-    """Return the combined verdicts of both sessions, with the first session's figures."""
+    """Return the first session's result, but with verdicts that combine both sessions."""
     again = {one.request: one for one in second.requests}
     requests = tuple(_agreed(one, again.get(one.request)) for one in first.requests)
     notes = tuple(
@@ -273,7 +273,10 @@ def prepare(folder: Path, base: str, head: str | None, scratch: Path, seed: int)
 
 
 def fit_processes_to_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Profile:
-    """Return the profile with as many processes as the time permits. If the time is too short, append a note."""
+    """Return the profile with as many processes as the time permits, but at least the minimum.
+
+    If the time is too short for ``MIN_PROCESSES``, append a note to ``notes``.
+    """
     compiled = bool(JIT_PLATFORMS.search(file.service.language.lower()))
     process_seconds = PROCESS_SECONDS[compiled] * max(1.0, len(file.request) / 3)
     seconds = profile.interleaved.time_seconds or process_seconds * DEFAULT_PROCESSES
@@ -343,7 +346,7 @@ def _require_responses(records: RunRecords) -> None:
 
 
 def _require_writable(outputs: VerdictOutputs) -> None:
-    """Raise UsageError if an output file cannot be written, before any time is spent on measurements."""
+    """Raise UsageError before the measurements if an output file's folder is missing or the history is invalid."""
     for flag, name in (("--history", outputs.history), ("--html", outputs.html)):
         if name and not (folder := Path(name).absolute().parent).is_dir():
             raise UsageError(f"{flag} {name}: there is no folder {folder}: create it, or choose a different file")

@@ -102,7 +102,7 @@ class CollisionWatch:
     """The running sides, and the files and additional ports that they use."""
 
     up: dict[str, Server] = field(default_factory=dict)
-    ports: dict[str, set[int]] = field(default_factory=dict)  # side -> listening ports other than PORT
+    ports: dict[str, set[int]] = field(default_factory=dict)  # side -> additional ports (see ``second_ports``)
     files: dict[str, str] = field(default_factory=dict)  # path of a file in use -> side that uses it
 
     def look(self) -> None:
@@ -146,7 +146,7 @@ def _uses(server: Server, path: str) -> bool:
 
 
 def second_ports(server: Server) -> set[int]:
-    """Return the ports on which a side's processes listen, except for PORT."""
+    """Return the ports on which a side's processes listen, except for the port that receives tfb's requests."""
     if not isinstance(server.program, LocalProgram):
         return set()
     try:
@@ -162,7 +162,10 @@ def require_no_collision(
     processes: Sequence[ProcessRecord],
     folder: Path,
 ) -> None:
-    """Restart each failed side alone, and raise CollisionError if it then works. Call this when no side is running."""
+    """Restart each failed side alone, and raise CollisionError if it then works. Call this when no side is running.
+
+    Skip a side that had started, unless its log reports a port, file or lock in use.
+    """
     for process in processes:
         if process.status != "failed" or process.log is None:
             continue
@@ -185,7 +188,7 @@ def _lines_in_use(log: Path) -> list[str]:
 
 
 def _ports_alone(runtime: Runtime, side: Implementation, log: Path) -> set[int] | None:
-    """Start and verify a side alone. Return the listening ports except for PORT, or None if the side fails."""
+    """Start and verify a side alone. Return its additional ports (see ``second_ports``), or None if the side fails."""
     try:
         with ExitStack() as stack:
             address: DatabaseAddress = NO_DATABASE

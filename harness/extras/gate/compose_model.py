@@ -63,7 +63,7 @@ CONSENTS = frozenset(
 TOP_LEVEL = frozenset({"name", "networks", "secrets", "configs", "services", "version", "volumes"})
 # Prefix for variables that contain secrets. It keeps a secret named PATH apart from the variable PATH.
 VALUE_PREFIX = "TFB_VALUE_"
-MOST_CONTAINERS = 8  # maximum number of containers per service
+MOST_CONTAINERS = 8  # maximum number of containers per service, except for the measured service, which may have one
 MOST_REFUSALS = 20  # maximum number of rejected keys that a message lists
 
 
@@ -160,7 +160,10 @@ class _Separator:
         return separated | self._limits(name, entry)
 
     def _limits(self, name: str, entry: ComposeTree) -> dict[str, Any]:
-        """Return a container's limits. Each limit is the lower of tfb's value and the compose file's value."""
+        """Return the keys that tfb sets for a service, such as limits and labels.
+
+        The memory and pid limits are the lower of tfb's value and the compose file's value.
+        """
         deploy = entry.get("deploy") or {}
         resources = deploy.get("resources") or {}
         limits = resources.get("limits") or {}
@@ -365,5 +368,5 @@ def set_only(variables: object) -> dict[str, Any]:
 
 
 def _sizes(*values: str | int | None) -> tuple[int, ...]:
-    """Return the limits that are set. Docker Compose prints them as numbers; 0 and -1 mean unlimited."""
+    """Return the limits as numbers. Omit missing limits, and the values 0 and -1, which mean unlimited."""
     return tuple(number for value in values if value and (number := int(value)) > 0)

@@ -212,7 +212,7 @@ def _of_compose(side: str, service: Service, folder: Path, top: Path, session: S
 
 
 def _of_secrets(model: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a model's secrets and configs use. Add ``VALUE_PREFIX`` to their names."""
+    """Return the variables that a model's secrets and configs use. ``VALUE_PREFIX`` precedes each variable's name."""
     entries = [entry for kind in ("secrets", "configs") for entry in (model.get(kind) or {}).values()]
     names = {str(entry["environment"]) for entry in entries if entry.get("environment")}
     return {f"{VALUE_PREFIX}{name}": env[name] for name in names & set(env)}

@@ -58,7 +58,8 @@ def compare_declarations(
 
     ``borrowed`` means that base's file comes from head or the working tree.
 
-    Raises UsageError if head's file names a command or a URL, but base's file does not.
+    Raises UsageError if head's file names a command or a URL, but base's file does not. A target that is a command, an
+    image or a URL disables this check.
     """
     target_given = any(target and target.startswith(tuple(TARGET_PREFIXES)) for target in targets)
     if head.service.url and not base.service.url and not target_given:
@@ -131,7 +132,7 @@ def _shown(value: object) -> str:
 
 
 def without_added_requests(records: RunRecords, declared: DeclaredRequests) -> RunRecords:
-    """Return the records of all requests except those that base does not support."""
+    """Return the records without the requests that base does not support."""
     shared_requests = {request.name for request in declared.base.request} - _requests_missing_in_base(records, declared)
     loads = {name: loads for name, loads in records.info.loads.items() if name in shared_requests}
     return RunRecords(
@@ -146,9 +147,9 @@ def without_added_requests(records: RunRecords, declared: DeclaredRequests) -> R
 def apply_declarations(result: GateResult, records: RunRecords, declared: DeclaredRequests) -> GateResult:
     """Adjust the verdicts for differences between the declarations.
 
-    Add a verdict on each request that only head declares. If head's responses match head's changed declaration, the
-    verdict is "cannot tell" instead of "failed". If head no longer declares a request, the verdict is "slower" or
-    "cannot tell".
+    Add a verdict on each request that only head declares or supports. If head's responses match head's changed
+    declaration, the verdict is "cannot tell" instead of "failed". If head no longer declares a request, the verdict is
+    "slower" or "cannot tell".
     """
     verdicts = tuple(_left_open(one) if one.request in declared.removed else one for one in result.requests)
     verdicts = tuple(_excused(one, records) for one in verdicts)
@@ -189,7 +190,7 @@ def _excused(verdict: RequestVerdict, records: RunRecords) -> RequestVerdict:
 def _requests_missing_in_base(records: RunRecords, declared: DeclaredRequests) -> set[str]:
     """Return the requests that base and the control copy reject as unknown, but that head handles correctly.
 
-    These requests exist only if base's declarations come from head or the working tree.
+    The result is empty unless base's declarations come from head or the working tree.
     """
     names = [request.name for request in declared.base.request] if declared.borrowed else []
     return {

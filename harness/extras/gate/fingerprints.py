@@ -1,7 +1,7 @@
 """Detects whether head's build, or a program during the measurements, tampers with base.
 
-tfb compares file fingerprints from before and after each phase. They cover the files of base and the control copy, and
-programs outside the sides' folders that all sides use.
+tfb compares file fingerprints from before and after each phase. They cover the files of base and the control copy. They
+also cover the programs that all sides use, which are outside the sides' folders.
 """
 
 import ctypes
@@ -75,7 +75,7 @@ def _present(folders: Sequence[Path]) -> set[str]:
     return {str(folder / name) for folder in folders for name in READ_ABOVE if os.path.lexists(folder / name)}
 
 
-# Files that servers may change under load. A change to any other file counts as tampering.
+# Suffixes of files that servers may change under load. ``changed_paths`` explains how other changes count.
 DATA_SUFFIXES = (
     *(".db", ".sqlite", ".sqlite3", ".log", ".pid", ".lock", ".tmp", "-wal", "-shm", "-journal"),
     "/.git/index",  # git status updates the index
@@ -137,9 +137,9 @@ def fingerprints(root: Path) -> dict[str, Fingerprint]:
 def changed_paths(root: Path, before: Mapping[str, Fingerprint], *, after_load: bool, separated: bool) -> Iterator[str]:
     """Yield the paths of changed, new and removed files, relative to ``root``.
 
-    If ``after_load`` is set, skip files that servers write, such as logs and databases. If the sides are also
-    ``separated``, skip every file that only the owner may write to. If the sides are not ``separated``, include files
-    that were rewritten with unchanged content.
+    If ``after_load`` is set, skip files that servers write, such as logs and databases, and new files that are not
+    code. Then, if the sides are ``separated``, also skip every file that only the owner may write to. If they are not
+    ``separated``, also yield files that were rewritten with unchanged content.
     """
 
     def may_change(path: str) -> bool:
@@ -188,7 +188,10 @@ def _is_code(path: str, status: os.stat_result) -> bool:
 
 
 def shared_programs() -> dict[str, tuple[int, ...]]:
-    """Return the metadata of programs and libraries that tfb's account can replace, except for the sides' files."""
+    """Return the metadata of programs and libraries outside the sides' folders that tfb's account can replace.
+
+    A program folder has empty metadata. It is included so that ``changed_program`` can find new programs in it.
+    """
     programs: dict[str, tuple[int, ...]] = {}
     for folder in _writable_program_folders():
         programs[folder] = ()
@@ -212,7 +215,7 @@ def _writable_program_folders() -> list[str]:
 
 
 def changed_program(before: Mapping[str, tuple[int, ...]]) -> str:
-    """Return the path of a replaced or new program in a shared folder, or an empty string if there is none."""
+    """Return the path of a changed, removed or new program in a shared folder, or an empty string if there is none."""
     for path, metadata in before.items():
         if metadata:
             try:

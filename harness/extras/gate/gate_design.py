@@ -50,8 +50,9 @@ class _CommonLoads:
 def _common_rates(group: ActiveGroup, loads: _CommonLoads) -> Design:
     """Measure a closed loop, then rounds at a common rate.
 
-    The first closed loop of a test type sets the rate. This rate may be too high, because a server handles simultaneous
-    requests more cheaply than separate requests. If several versions miss the rate in a round, lower the rate.
+    A test type's first closed loops on all versions set the rate. This rate may be too high, because a server handles
+    simultaneous requests more cheaply than separate requests. If two or more versions miss the rate in a round, lower
+    the rate.
     """
     rng = random.Random(f"{group.seed} gate {group.number}")
     number, sides, rates = 0, tuple(group.members.values()), loads.rates

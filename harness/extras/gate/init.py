@@ -24,7 +24,7 @@ ROUTE = re.compile(
     r"""(?:path\s*=\s*|value\s*=\s*)?|^\s*get\(?\s*)\s*["'](?:GET )?(/[^"'\s]*|)["']""",
     re.MULTILINE,
 )
-# Pairs of patterns. The first pattern finds the common prefix of a class or group. The second finds routes below it.
+# Pairs of patterns. The first finds the path prefix of all routes in a class or group. The second finds these routes.
 PREFIXES = (
     (
         re.compile(r"@Controller\(\s*(?:\{[^}]*path:\s*)?(?:[\"']([^\"']*)[\"'])?"),
@@ -88,7 +88,7 @@ def _next_route(folder: ServiceFolder) -> str:
 
 
 def _django_route(folder: ServiceFolder) -> str:
-    """Return the path of a Django project's first view or admin login page, or an empty string."""
+    """Return the path of a Django project's first view. Without a view, return the admin login's path or ""."""
     manage = (folder.glob("manage.py") + folder.glob("*/manage.py"))[:1]
     if not manage:
         return ""
@@ -119,7 +119,7 @@ name = "{name}"
 # postgres = true          # start PostgreSQL with an empty database: DBHOST, DBPORT, DBNAME, DBUSER, DBPASS
 # connections = 32         # number of connections that the load generator opens
 
-# Add one block for each request, with the expected response. tfb measures requests one after another.
+# Add one section for each request, with the expected response. tfb measures requests one after another.
 [[request]]
 name = "root"
 path = "{path}"             # check this path

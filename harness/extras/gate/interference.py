@@ -52,5 +52,5 @@ def _interference(records: RunRecords, name: str) -> str:
 
 
 def _others(trials: Sequence[Trial]) -> float:
-    """Return the mean CPU use, in CPUs, of the busiest side that receives no load."""
+    """Return the CPU use, in CPUs, of the busiest side without load, averaged over the trials."""
     return fmean([trial.idle_cpu_share or 0.0 for trial in trials] or [0.0])

@@ -61,7 +61,7 @@ class TamperedError(TfbError):
 class Isolation:
     """The sides' folders and accounts, and base's fingerprints from before head's build."""
 
-    roots: Mapping[str, Path]  # side -> folder
+    roots: Mapping[str, Path]  # side -> root folder of the side's copy of the repository
     homes: Path  # parent folder of the sides' homes
     owners: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if tfb is not root
     # Side (base or control copy) -> path -> fingerprint.
@@ -70,7 +70,8 @@ class Isolation:
     above: FolderWatch | None = None  # starts watching base's parent folders before head's build
     protected: tuple[Path, ...] = ()  # additional folders that no side may write to
     enclosed: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if there are no enclosures
-    sockets: Mapping[str, SocketFolder] = field(default_factory=dict)  # by side; only for absolute socket paths
+    # Side -> private folder of the side's socket, if the socket's path is absolute.
+    sockets: Mapping[str, SocketFolder] = field(default_factory=dict)
     note: str = ""  # report line that explains why the sides are not fully separated
     caches: BuildCaches | None = None
 
@@ -148,7 +149,7 @@ class Isolation:
 
     @contextmanager
     def building(self, side: str) -> Iterator[None]:
-        """If the block builds head, check afterwards that base is unchanged.
+        """Wrap the build of a side. After head's build, check that base is unchanged.
 
         Raises TamperedError if head's build changed base, or left processes that tfb cannot kill.
         """
@@ -203,7 +204,7 @@ class Isolation:
 
 @dataclass(frozen=True, kw_only=True)
 class IsolatedRuntime(ServiceRuntime):
-    """A runtime that builds and runs each side under a separate account, and builds base before head."""
+    """A runtime that isolates the sides, checks base after head's build, and explains why a side fails."""
 
     isolation: Isolation
     watch: CollisionWatch = field(default_factory=CollisionWatch)

@@ -59,7 +59,7 @@ ALL = "all"  # name of the weighted total over all requests
 POWER_FACTOR = 1.43
 ANY_LOAD = ClosedLoop(connections=1)  # placeholder load for metrics that describe a process, not a trial
 MAX_RATIO_ERROR = 2.0  # an interval is useless if the upper end exceeds the estimate by more than this factor
-MAX_MINUTES = 240.0  # maximum session length that tfb recommends
+MAX_MINUTES = 240.0  # maximum additional time that tfb recommends
 # Probability that a session calls any request slower or faster although base and head are equal. It is below 5 %,
 # because noise may not be normally distributed.
 SESSION_ERROR = 0.04
@@ -179,7 +179,7 @@ def _judge_requests(records: RunRecords, versions: ComparedVersions, minutes: fl
 
 
 def _draft_verdict(records: RunRecords, name: str) -> RequestVerdict:
-    """Return a preliminary verdict with a request's figures, but without the ratio.
+    """Return a preliminary verdict with a request's measured values, but without the ratio.
 
     If the request cannot be compared, the verdict is final and has a reason.
     """

@@ -42,13 +42,13 @@ class PairedCosts:
 
     @property
     def head_over_base(self) -> FloatArray:
-        """Return the log ratio of head to the mean of base and the control copy for each process."""
+        """Return each process's log ratio of head to the mean of base and the control copy."""
         base, head, copy = self.logs
         return np.asarray(head - (base + copy) / 2)
 
     @property
     def base_over_copy(self) -> FloatArray:
-        """Return the log ratio of base to the control copy for each process. The true mean is zero."""
+        """Return each process's log ratio of base to the control copy. The true mean is zero."""
         return np.asarray(self.logs[0] - self.logs[2])
 
     def mean(self, values: FloatArray) -> float:

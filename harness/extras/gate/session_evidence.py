@@ -27,9 +27,9 @@ ADVICE: Mapping[str, str] = {  # flag of a validity check -> explanation with a 
     "restarted": f"the process was replaced under load: {KEEP_LOG}",
     "generator lag": "the load generator had to wait for a CPU: stop other programs on this machine",
 }
-# If only head's trials have these flags, head has failed.
+# If only head's trials have one of these flags, head has failed.
 FAILURE_FLAGS = frozenset({"errors", "restarted", "wrong answers"})
-# A side with these flags is too slow for the load.
+# Flags of trials in which a side is too slow for the load.
 OVERLOAD_FLAGS = frozenset({"rate not achieved", "unfinished requests", "timeouts"})
 TOO_LATE_CHECK = "declared-time"  # verification check that finds late responses
 # Relative difference in mean response length that tfb ignores, because responses contain different values.
@@ -90,8 +90,8 @@ def side_medians(trials: Sequence[Trial], metric: str) -> tuple[float, float, fl
 def time_per_response(records: RunRecords, request: str, error: float) -> Ratio | None:
     """Return the ratio of head's to base's time per response in a closed loop, or None if it is unknown.
 
-    Return the ratio to the control copy instead if that interval has the smaller lower end. ``error`` is 1 minus
-    the confidence level.
+    If the ratio to the control copy has an interval with a smaller lower end, return that ratio instead. ``error`` is 1
+    minus the confidence level.
     """
     closed = [t for t in measured_trials(records, request) if t.load.kind == "closed" and t.rankable]
     ratios = [head_over_base(closed, request, "throughput", 1 - error, side) for side in (BASE, COPY)]
@@ -150,7 +150,7 @@ def describe_overload(trials: Sequence[Trial]) -> str:
 
 
 def explain_missing(records: RunRecords, flags: Sequence[str], side: str) -> str:
-    """Return why a side has no figures, with a remedy. ``flags`` are the flags of failed validity checks."""
+    """Return why a side has too few valid trials, with a remedy. ``flags`` are the flags of failed validity checks."""
     if flags:
         return f"{side}: {flags[0]}: {ADVICE.get(flags[0], KEEP_LOG)}"
     reduced = any(connection_notes(records))
@@ -173,7 +173,7 @@ def explain_too_few(records: RunRecords, request: str, table: PairedCosts | None
 
 
 def excess_losses(trials: Sequence[Trial]) -> list[str]:
-    """Return a flag for each of head's invalid trials, or [] unless head has far more of them than the other sides."""
+    """Return a flag for each of head's invalid trials if head has far more of them than other sides, otherwise []."""
     lost = {side: [t for t in trials if t.implementation == side and not t.rankable] for side in SIDES}
     expected = EXPECTED_LOSS_SHARE * len(trials) / len(SIDES)
     tolerated = max(expected, 2 + LOSS_FACTOR * max(len(lost[BASE]), len(lost[COPY])))
@@ -217,7 +217,7 @@ def _memory_growth(trials: Sequence[Trial], side: str) -> tuple[float, float] | 
 
 
 def length_notes(records: RunRecords) -> Iterator[str]:
-    """Yield a note for each request if the lengths of head's and base's responses differ."""
+    """Yield a note for each request whose responses from head and base differ in length."""
     for request in records.info.loads:
         trials = [t for t in trials_at_rate(records, request) if t.requests]
         lengths = [[t.bytes / t.requests for t in trials if t.implementation == side] for side in SIDES]

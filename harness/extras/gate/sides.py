@@ -286,7 +286,7 @@ def _copy_listed_files(repository: Path, side: Side) -> None:
     """Copy the files and folders in ``service.files`` from the working tree, except for files that the side has.
 
     Raises UsageError for a file outside the repository. Also raises UsageError for a tracked file, because the working
-    tree contains head's version of the file. Skip tracked files in a listed folder.
+    tree may contain a different version of the file. Skip tracked files in a listed folder.
     """
     names = side.file.service.files
     if not names:

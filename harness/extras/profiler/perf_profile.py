@@ -116,7 +116,8 @@ def _sample(
         loading = pool.submit(load, SECONDS + 2 * BESIDE_SECONDS)
         time.sleep(BESIDE_SECONDS)
         _record(names, scratch / "perf.data")
-        observation = loading.result()  # wait, because ``_stacks`` calls jcmd, which makes the server write a file
+        # Wait for the end of the load, because ``_stacks`` makes a JVM write a file, which uses CPU.
+        observation = loading.result()
         stacks = _stacks(names, scratch / "perf.data")
     if not stacks:
         raise StartError(f"{server.implementation.name}: perf took no samples, because the server used no CPU")

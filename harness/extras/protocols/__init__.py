@@ -1,4 +1,4 @@
-"""Declares the plugin for protocols and payloads: JSON of varying size, compression, TLS and new connections."""
+"""Declares the plugin for protocols and payloads, such as TLS, HTTP/2, WebSocket, compression and uploads."""
 
 from collections.abc import Mapping
 from typing import ClassVar

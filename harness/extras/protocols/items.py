@@ -17,7 +17,7 @@ from harness.verify.checks import Finding, check, excerpt, types_where
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
 from harness.verify.checks.verification_client import CONCURRENT_CONNECTIONS, Client, VerificationTask
 
-DRAWN_REQUESTS = 5_000  # number of different requests that the load generator repeats
+DRAWN_REQUESTS = 5_000  # number of random requests that the load generator repeats
 SEQUENTIAL_REQUESTS = {True: 60, False: 4}  # number of requests if the verification is thorough (True) or brief (False)
 CONCURRENT_REQUESTS = {True: 240, False: 16}
 FRESH_CONNECTIONS = 24  # number of new connections, each for two requests

@@ -48,14 +48,17 @@ class FilesEvidence:
     """Versions of all files, and responses to requests for paths outside the folder."""
 
     versions: Versions
-    secret: bytes
+    secret: bytes  # content of ``SECRET_FILE``, which no response may contain
     outside: list[Exchange] = field(default_factory=list)
 
 
 def file_variant(
     server: Server, test_type: TestType, name: str, condition: HeaderPairs = (), *, plain: bool = False
 ) -> QueryVariant:
-    """Return a request for a file. If it has a ``condition`` header, the server must respond with 304."""
+    """Return a request for a file. With a ``condition`` header, it expects status 304.
+
+    If ``plain`` is set, the request has no Accept-Encoding header.
+    """
     headers = (("Accept", "*/*"), *(() if plain else (ENCODINGS,)), *condition)
     target = f"{server.implementation.urls[test_type.name]}{name}"
     request = PreparedRequest(target=target, headers=headers, expect=_NOT_MODIFIED if condition else _OK)

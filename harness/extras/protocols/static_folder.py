@@ -96,7 +96,7 @@ def variants(name: str, content: bytes) -> dict[str, bytes]:
 
 
 def make_alternative(name: str, content: bytes, dice: random.Random) -> dict[str, bytes]:
-    """Generate content with the old compressed and uncompressed sizes. If this fails, return the old content.
+    """Generate new variants with the sizes of the old variants. If this fails, return the old variants.
 
     Many servers read a file's size before they open the file. If the size changed in between, these servers would send
     incomplete responses, although they are otherwise correct.
@@ -122,7 +122,7 @@ def write_variants(folder: Path, name: str, contents: Mapping[str, bytes]) -> No
 
 
 def write_static_folder(folder: Path) -> Mapping[str, str]:
-    """Create a folder of random files. Return a mapping from environment variable to folder name."""
+    """Create a subfolder with random files. Return a mapping from environment variable to the subfolder's name."""
     dice = random.Random(secrets.randbits(63))
     static = folder / FOLDER
     static.mkdir()

@@ -63,7 +63,7 @@ def observe_encrypted_streams(task: VerificationTask, client: Client, evidence: 
 
 
 def observe_streams(task: VerificationTask, client: Client, evidence: ItemsEvidence) -> Sequence[Exchange]:
-    """Observe streams with small windows, the stream limit, PING and a blocked stream.
+    """Observe the stream limit, PING, a blocked stream, and streams with small windows.
 
     In a thorough verification, also observe how the server reacts to protocol violations.
     """

@@ -272,7 +272,7 @@ def _text(text: str) -> str:
 
 
 def publish(runs: Sequence[Path], output: Path, *, name: str, published_at: float, url: str = "") -> Site:
-    """Add a round to a site.
+    """Add a round to a site. Return the site's new data.
 
     Args:
         runs: Run folders.

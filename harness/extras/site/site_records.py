@@ -22,13 +22,13 @@ from harness.stats.unranked import is_ranked
 
 FILE = "site.json"
 MAX_BYTES = 64 << 20  # maximum size of site.json; a round with a few hundred implementations takes a few MiB
-NAME_CHARACTERS = 200  # maximum length of an encoded name; file systems allow 255 bytes
+NAME_CHARACTERS = 200  # maximum length of an encoded name without the hash; file systems allow 255 bytes
 # Also matches an empty string, which means that the address is unknown.
 ADDRESS = r"(https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?)?"
 
 
 class SiteRow(Record):
-    """An implementation's row in a table, with the standings."""
+    """An implementation's row in a table, with the standing by each metric."""
 
     implementation: str
     cpu: Standing | None = None
@@ -151,7 +151,7 @@ def summarize_run(run: DashboardRun) -> PublishedRun:
 
 
 def _slim(standing: Standing | None) -> Standing | None:
-    """Return a copy of a standing without the values of individual processes."""
+    """Return a copy of a standing without the ratio to the best row and the values of individual processes."""
     return standing and standing.model_copy(
         update={"estimate": standing.estimate.model_copy(update={"values": ()}), "to_best": None}
     )

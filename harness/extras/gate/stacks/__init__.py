@@ -12,7 +12,8 @@ from pathlib import Path
 from harness.extras.gate.stacks import compiled, containers, node, python, scripted
 from harness.extras.gate.stacks.service_folder import SKIPPED_FOLDERS, ServiceFolder, Stack
 
-# Detectors in order of preference. Compose files with databases come first, because the service needs the databases.
+# Detectors in order of preference. Compose files with prebuilt images, such as databases, come first, because the
+# service needs these images.
 DETECTORS = (
     containers.detect_compose_with_dependencies,
     node.detect_node,
@@ -49,7 +50,7 @@ def recognise(path: Path) -> list[Stack]:
 
 
 def services_below(path: Path) -> list[tuple[str, Stack]]:
-    """Return the path and the preferred stack of each subfolder that contains a service."""
+    """Return (path, preferred stack) for each subfolder with a service. Search two levels of subfolders."""
     below = (folder for pattern in ("*", "*/*") for folder in sorted(path.glob(pattern)))
     candidates = [folder for folder in below if folder.is_dir() and not _is_skipped(folder.relative_to(path))]
     stacks_by_folder = ((folder, recognise(folder)) for folder in candidates[:200])

@@ -103,7 +103,10 @@ def _table(package: Mapping[str, object], key: str) -> dict[str, object]:
 
 
 def _manager(folder: ServiceFolder, package: Mapping[str, object]) -> str:
-    """Return the package manager whose lock file is in this or a parent folder, or "" if there is no lock file."""
+    """Return the package manager whose lock file is in this or a parent folder, or "" if there is no lock file.
+
+    The result "berry" means version 2 or later of Yarn.
+    """
     lock = folder.first(*LOCKS) or folder.in_parents(*LOCKS)
     if not lock:
         return ""

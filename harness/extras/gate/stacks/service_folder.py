@@ -44,7 +44,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class ServiceFolder:
-    """A folder of untrusted files. Large files are not read. Missing and unreadable files count as empty."""
+    """A folder of untrusted files. Missing, unreadable and very large files count as empty."""
 
     path: Path
 
