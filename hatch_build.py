@@ -46,7 +46,7 @@ class Build(BuildHookInterface):
             program = crates.ensure_built(crate, crate)
             target = f"harness/_tree/toolset/{PREBUILT}/{crate}/{program.parent.name}/{program.name}"
             build_data["force_include"][str(program)] = target
-        for name in ("errors.py", "host/metering.py", "host/sockets.py"):  # copies for the image from toolset/meter
+        for name in ("errors.py", "host/metering.py", "host/sockets.py"):  # docker/meter.dockerfile needs them
             copied = program.parent / "meter" / name
             copied.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / "harness" / name, copied)

@@ -27,7 +27,7 @@ from harness.host import environment, interruption, memory  # noqa: E402
 
 
 def open_streams() -> None:
-    """Open each standard stream that the parent has closed, so that no other file gets its descriptor."""
+    """Open each standard stream that the parent has closed, so that no other file gets the stream's descriptor."""
     for number in range(3):
         try:
             os.fstat(number)

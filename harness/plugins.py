@@ -30,7 +30,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Verb:
-    """A subcommand of ``./tfb``. The parameters of ``target`` define the flags, and it returns the exit code."""
+    """A subcommand of ``./tfb``.
+
+    ``target`` is a cyclopts App or a function. The function's parameters are the flags, and it returns the exit code.
+    """
 
     target: ObjectPath
     help: str  # one line for ./tfb --help
@@ -48,8 +51,8 @@ class PageView:
 class Plugin(Protocol):
     """Base class of plugins. A plugin overrides the attributes for the extension points that it uses.
 
-    Each attribute maps the names that users type to objects. tfb imports the plugin's module on every start, so the
-    module should import only ``harness.plugins``.
+    Each attribute maps names to the objects that the plugin adds. tfb imports the plugin's module on every start, so
+    the module should import only ``harness.plugins``.
     """
 
     verbs: ClassVar[Mapping[str, Verb]] = {}
@@ -71,7 +74,7 @@ class InstalledPlugin:
 
     name: str
     distribution: str
-    parts: type[Plugin]
+    parts: type[Plugin]  # the plugin's class
 
     def load(self, target: ObjectPath) -> object:
         """Import an object of the plugin. Raises PluginError if the import fails."""
@@ -99,7 +102,7 @@ class Extensions(Generic[T]):
     """The objects that plugins add to an extension point, for example exporters."""
 
     def __init__(self, attribute: str) -> None:
-        """Collect the objects that plugins declare in an attribute of ``Plugin``, for example ``exporters``."""
+        """Select the extension point: an attribute of ``Plugin`` that plugins override, for example ``exporters``."""
         self._attribute = attribute
 
     def names(self) -> tuple[str, ...]:

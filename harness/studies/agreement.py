@@ -1,7 +1,7 @@
 """Compares the CPU per request of short runs with a long run's, cell by cell.
 
 Usage: ``python -m harness.studies.agreement LONG RUN…``. A cell agrees if its CPU per request differs from the long
-run's by at most 10 %. Cells are compared at their headline loads.
+run's by at most 10 %. Only cells with the headline load of their test type are compared.
 """
 
 import argparse
@@ -28,7 +28,7 @@ class CellAgreement:
 
     @property
     def agrees(self) -> bool:
-        """True if the two runs differ by at most the tolerance."""
+        """Return whether the two runs differ by at most the tolerance."""
         return abs(self.ratio - 1) <= TOLERANCE
 
 

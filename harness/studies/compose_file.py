@@ -1,6 +1,7 @@
-"""Writes docker/implementations.yaml, from which the repository's compose.yaml takes the implementation TFB_TEST.
+"""Writes docker/implementations.yaml, with a Compose service for each implementation.
 
-Usage: ``python -m harness.studies.compose_file``.
+Usage: ``python -m harness.studies.compose_file``. The repository's compose.yaml extends the service that the variable
+TFB_TEST names.
 """
 
 import json
@@ -20,12 +21,12 @@ services:
 
 
 def render(implementations: Iterable[Implementation]) -> str:
-    """Return the file for the implementations that have a Dockerfile."""
+    """Return the file's content: a service for each implementation that has a Dockerfile."""
     return HEADER + "".join(_service(each) for each in implementations if each.dockerfile.is_file())
 
 
 def _service(implementation: Implementation) -> str:
-    """Return the service of an implementation. JSON is valid YAML, so names need no further quoting."""
+    """Return a line of YAML with an implementation's service. JSON is valid YAML, so names need no further quoting."""
     folder = implementation.folder.relative_to(REPOSITORY)
     service: dict[str, object] = {
         "image": f"tfb-manual/{implementation.name}",

@@ -36,8 +36,8 @@ class RecordedRatio:
     conditions: Mapping[str, str]  # condition -> value; the load is also a condition
     metric: str
     test_type: str
-    of: str
-    to: str
+    of: str  # implementation in the numerator
+    to: str  # implementation in the denominator
     low: float
     high: float
 

@@ -6,7 +6,7 @@ Usage: ``python -m harness.studies.coverage [runs] [word…]``. The columns of t
 - the share of tables with a false alarm: a significant difference between two servers of equal speed;
 - the same share if all servers are equally fast (A/A);
 - the share of true differences of 10 % that are detected, and the same for 20 %;
-- the mean half-width of the intervals.
+- the median half-width of a run's intervals, averaged over all runs.
 
 A difference is significant if Holm's method rejects equality at the 5 % level. The method corrects each table
 separately.

@@ -79,7 +79,7 @@ class StudySession(Record):
 
     stack: str
     share: int  # injected slowdown in percent of the request's CPU time
-    number: int
+    number: int  # session number, counted from 0 for each stack and share
     turns: int  # loop iterations in head
     busy: int = 0  # number of background programs that used the CPU
     result: GateResult | None

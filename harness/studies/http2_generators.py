@@ -1,7 +1,8 @@
 """Compares loadgen with h2load, and with the crate h2 on a tokio runtime, by responses per CPU second.
 
 Usage: ``python -m harness.studies.http2_generators [rounds]``. The generators load the same server (nghttpd) in turn.
-The study requires cargo, openssl, and the Debian packages nghttp2-client and nghttp2-server. It loads h2 without TLS.
+The study requires cargo, openssl, and the Debian packages nghttp2-client and nghttp2-server. The
+crate h2 is measured only without TLS.
 """
 
 import os
@@ -81,7 +82,7 @@ def _build_h2_client() -> str:
 
 
 def _compare(load: str, own: Sequence[str], others: Mapping[str, Sequence[str]], rounds: int) -> None:
-    """Measure all generators in each round, and print each other generator's ratio to loadgen."""
+    """Measure all generators in each round, and print loadgen's ratio to each other generator."""
     measured = [
         {"loadgen": per_cpu_second(own), **{n: per_cpu_second(c) for n, c in others.items()}} for _ in range(rounds)
     ]

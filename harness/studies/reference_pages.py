@@ -1,6 +1,6 @@
 """Generates README.md's examples, and the pages in docs/reference/ about keys, record files, verbs and flags.
 
-Types, limits and defaults are read from the models, and descriptions from the comments on the models' fields. Run
+Types, limits and defaults come from the pydantic models, and descriptions from comments on the models' fields. Run
 ``python -m harness.studies.reference_pages`` after you change a key, a comment or a flag.
 """
 

@@ -1,6 +1,6 @@
 """Changes rows during a load and records each version of the tables, so that checks can detect stale responses.
 
-A server cannot foresee a change, because the server's database role cannot see tfb's sessions.
+A server cannot foresee a change, because its database role cannot see what tfb's database connection does.
 """
 
 import html
@@ -27,7 +27,8 @@ from harness.verify.database_tables import DatabaseTables, TableChange, parse_ta
 # Each change affects only some rows, to limit the load on the database. Changes are frequent, so that a row that the
 # server cached before a request is probably stale.
 INTERVAL_SECONDS = (0.1, 0.4)  # shortest and longest time between two changes, or between two snapshots
-MEAN_CHANGES = 12  # mean number of changes or snapshots per load; the intervals grow with the load's duration
+# Mean number of row changes or snapshots in a load of at least 3 s. The longer the load, the longer the intervals.
+MEAN_CHANGES = 12
 # First words of changed fortunes. Each word sorts to a different position on the page. A server that ignores case
 # misplaces the lower-case words.
 BEGINNINGS = ("<b>", "<u>", "Accept", "basic", "Debug", "errors", "Few", "zero")

@@ -11,7 +11,7 @@ STEP_BYTES = 1 << 16  # output limit of a decompression step, so that a small br
 
 
 def decode_body(body: bytes, values: Sequence[str]) -> bytes:
-    """Return a body after decoding the codings in the Content-Encoding headers.
+    """Decode a body and return the result. ``values`` contains the response's Content-Encoding headers.
 
     Raises ValueError if a coding is unknown, or if the body is invalid or too large.
     """

@@ -50,7 +50,7 @@ class DatabaseTables:
     def __init__(self, connection: psycopg.Connection, *, admin: bool) -> None:
         self.connection = connection
         self.admin = admin  # whether the connection may change rows and read statement counts
-        self._clock_lead = (float("-inf"), float("inf"))  # bounds on the database clock's lead in seconds
+        self._clock_lead = (float("-inf"), float("inf"))  # bounds in seconds; see ``clock_lead_bounds``
 
     def compare_clocks(self) -> None:
         """Measure the offset between the database's clock and this process's clock. Load makes the result inexact."""
@@ -80,7 +80,10 @@ class DatabaseTables:
         return {name: parse_table_text(text) for name, text in self.read_texts().items()}
 
     def read_snapshot(self) -> tuple[dict[str, str], float, float]:
-        """Return the text of both world tables at a single point in time, and bounds on this time in epoch seconds."""
+        """Read both world tables at a single point in time. Return their rows as text, and bounds on the time.
+
+        The bounds are epoch seconds.
+        """
         with self.connection.transaction():
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             begun = time.time()
@@ -89,13 +92,13 @@ class DatabaseTables:
             return self.read_texts(), begun, done
 
     def read_texts(self) -> dict[str, str]:
-        """Return the text of each world table. Call ``parse_table_text`` after the load, because parsing takes time."""
+        """Return each world table's rows as text. Call ``parse_table_text`` only after the load, because it is slow."""
         queries = {name: sql.SQL("SELECT {} FROM {}").format(AS_TEXT, sql.Identifier(name)) for name in WORLD_TABLES}
         return {name: str(self.connection.execute(query).fetchall()[0][0] or "") for name, query in queries.items()}
 
     @cached_property
     def uncounted_reason(self) -> str | None:
-        """Return why PostgreSQL does not count statements, or None if it does."""
+        """Return why PostgreSQL does not count statements, or None if it counts them."""
         return find_counting_obstacle(self.connection) if self.admin else "the database has no administrator account"
 
     def snapshot_statements(self) -> StatementSnapshot | None:
@@ -172,8 +175,8 @@ class DatabaseTables:
 
         Yields:
             For each table and id, two page counts. The first covers all pages that contain versions of the row, because
-            an index scan touches all of them. The second ends at the page of the current version, because a scan for a
-            single row stops there.
+            an index scan touches all of them. The second covers only the pages up to that of the current version,
+            because a scan for a single row stops there.
         """
         ids = random.Random().sample(range(1, HIGHEST_ID + 1), HIGHEST_ID // 2)
         self.vacuum()
@@ -208,7 +211,7 @@ class DatabaseTables:
         """Add fortunes and change an existing fortune in both tables. Restore the tables when the block ends.
 
         Requires an administrator connection. The first new message sorts between existing messages. It contains all
-        characters that HTML escapes, repeated spaces, accents, and characters outside the Basic Multilingual Plane. The
+        characters that HTML escapes, repeated spaces, accents, and characters outside the Basic Multilingual Plane. Its
         random length reveals buffers that are too small for long messages. The other new messages reveal servers that
         sort by locale or ignore case.
 
@@ -247,7 +250,7 @@ def clock_lead_bounds(read_other: Callable[[], float], reads: int = 8) -> tuple[
 
 @contextmanager
 def open_tables(database: DatabaseAddress) -> Iterator[DatabaseTables]:
-    """Connect, if possible as administrator. Disable index scans, because they would count as the server's reads."""
+    """Connect, if possible as administrator. Disable tfb's index scans, which would count as the server's reads."""
     with connect(database, admin=database.admin_user is not None) as connection:
         for method in ("indexscan", "indexonlyscan", "bitmapscan"):
             connection.execute(sql.SQL("SET enable_{} = off").format(sql.SQL(method)))

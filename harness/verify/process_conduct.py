@@ -22,7 +22,7 @@ from harness.verify.verification import run_checks
 
 ROOT_USERS = {"root", "0", "0:0", "root:root"}
 INIT_PROCESSES = {"docker-init", "tini", "catatonit"}  # container init processes, which may run as root
-UNFILLED_LINE = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a README line without its value
+UNFILLED_LINE = re.compile(r"^[^`\n]{1,80}: …\s*$", re.MULTILINE)  # a README line with "…" instead of a value
 
 
 def verify_conduct(
@@ -44,7 +44,10 @@ def verify_conduct(
 
 
 def read_folder(implementation: Implementation, *, strict: bool) -> FolderFacts | None:
-    """Return facts about an implementation's files. Unless ``strict``, return None for folders outside tfb's tree."""
+    """Return facts about an implementation's files, or None if the folder rules do not apply.
+
+    The rules require a local runtime. Unless ``strict`` is set, they apply only in tfb's own tree.
+    """
     local = implementation.local
     if local is None or not (strict or is_own_tree(implementation.folder.parent.parent)):
         return None
@@ -68,7 +71,7 @@ def read_folder(implementation: Implementation, *, strict: bool) -> FolderFacts 
 
 
 def find_root_processes(server: Server) -> tuple[str, ...]:
-    """Return the names of the container processes that run as root."""
+    """Return the names of the processes in the container that run as root, except init processes."""
     names = []
     for pid in server.program.read().pids:
         with suppress(psutil.Error):  # the process may have exited in the meantime
@@ -93,7 +96,7 @@ def _without_shell(command: Sequence[str]) -> list[str]:
 
 
 def _normalise(command: Sequence[str]) -> tuple[str, ...]:
-    """Remove the parts of a command that may differ: the shell, variables, ``exec`` and the program's folder."""
+    """Remove the parts in which equal commands may differ: the shell, variables, ``exec`` and the program's folder."""
     arguments = _without_shell(command)
     assignments = len(dockerfile.parse_assignments(arguments))
     arguments = arguments[assignments + (arguments[:1] == ["env"]) :] if assignments else arguments
@@ -152,7 +155,7 @@ def _in_context(folder: Path, source: str) -> bool:
 
 
 def _is_included(path: Path, source: str) -> bool:
-    """Return whether the build context includes a path. Ignore any .dockerignore that does not start with ``*``."""
+    """Return whether a Dockerfile's .dockerignore includes a path. Treat a file that does not begin with * as empty."""
     lines = (_text(path.with_name(f"{path.name}.dockerignore")) or "").splitlines()
     if [line.strip() for line in lines[:1]] != ["*"]:
         return True

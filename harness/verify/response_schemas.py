@@ -1,7 +1,8 @@
 """Compares responses with JSON Schemas in a long-lived child process, so that an expensive schema cannot block tfb.
 
 Regular expressions can take exponential time, and ``uniqueItems`` can take quadratic time. The child process
-(``schema_worker``) therefore limits its CPU time and memory. tfb does not retry a schema that has exceeded a limit.
+(``schema_worker``) therefore limits its CPU time and memory. If a comparison takes too long or ends the child
+process, tfb does not use the schema again.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ from harness.host import process
 from harness.verify import schema_worker
 
 WAIT_SECONDS = 60.0  # wall-clock limit for a comparison; the child also limits the CPU time
-NO_ORPHANS = sys.maxsize
+NO_ORPHANS = sys.maxsize  # value of ``Child.born``, so that tfb attributes no orphaned server process to this child
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +136,7 @@ class SchemaValidator:
 
 
 class _EndedError(Exception):
-    """The child process exited before it sent a result."""
+    """The child process exited, or exceeded a time limit, before it sent a result."""
 
 
 def _to_mismatch(result: dict[str, str] | None) -> SchemaMismatch | None:

@@ -29,7 +29,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     warnings.simplefilter("ignore")
-    import jsonschema.validators  # noqa: F401 - imported before the first comparison, so that no CPU budget is charged
+    import jsonschema.validators  # noqa: F401 - imported now, so that the import does not use up a schema's CPU budget
     import referencing  # noqa: F401
 
     validators: dict[bytes, Any] = {}
@@ -61,7 +61,10 @@ def read_frame(stream: BinaryIO) -> bytes | None:
 
 
 def compare(validators: dict[bytes, Any], schema: bytes, body: bytes) -> dict[str, str] | None:
-    """Return where a document does not match a schema and which rule it violates, or None if it matches."""
+    """Compare a document with a schema. Return None if it matches.
+
+    Otherwise, return the place, the violated rule and the actual value. If the comparison fails, return the error.
+    """
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing import Registry
 

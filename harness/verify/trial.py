@@ -54,7 +54,7 @@ MAX_FILE_BYTES, MAX_SERVICE_FILE_BYTES = 16 << 20, 48 << 20
 DEFAULT_ROW_RATE = 50_000.0  # assumed rows per second until the server's rate has been measured
 # Assumed requests per second of a service. If the service is faster, the generator lowers the sampled share.
 DEFAULT_SERVICE_RATE = 2_000.0
-CACHE_SECONDS = 10.0  # a server may cache a row for this long
+CACHE_SECONDS = 10.0  # longest time for which a server may cache a row
 
 
 def plan_sampling(test_type: TestType, load: Load, seconds: float, rate: float | None) -> tuple[int, Sampling]:
@@ -83,7 +83,7 @@ class ProcessVerification:
     before: DatabaseCounters | None = None  # counters before the server process started
     # Database work that all successful responses so far require.
     expected_work: ExpectedWork = field(default_factory=ExpectedWork)
-    # Rows that the server may have cached. The first value is the time (epoch seconds) until which it may keep them.
+    # (time, rows) pairs: the server may have cached the rows and may keep them until this time (epoch seconds).
     cached_rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)
     # Sum of ``count_age_pairs`` over all trials.
     age_pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)
@@ -198,9 +198,9 @@ class TrialVerification:
         """Run the checks on the load. The result lists the checks that did not pass.
 
         ``good`` is the number of responses with a 2xx status, and ``failed`` is the number of other responses. Both
-        include responses after the end of the load. Without ``counts`` or recorded responses, only database counts are
-        checked. Raises LoadError if the recorded responses have an unknown format, and psycopg.Error if the connection
-        was lost.
+        include responses after the end of the load. If ``counts`` or the recorded responses are missing, only database
+        counts are checked. Raises LoadError if the recorded responses have an unknown format, and psycopg.Error if the
+        connection to the database was lost.
         """
         results: tuple[CheckResult, ...] = ()
         checked = 0
@@ -233,7 +233,7 @@ class TrialVerification:
         )
 
     def _evidence(self, counts: RequestCounts, responses_file: Path) -> Evidence:
-        """Return evidence with a random sample of the recorded responses."""
+        """Return the evidence for a random sample of the recorded responses."""
         with responses_file.open(encoding="utf-8") as file:
             lines = list(enumerate(file, 1))
         dice = random.Random(f"judged {self.context.seed}")

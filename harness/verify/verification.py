@@ -83,7 +83,8 @@ def wait_for_statements(
     deadline = time.monotonic() + MAX_COUNT_DELAY_SECONDS
     while True:
         snapshot = take_snapshot(tables.connection)
-        # Statements in open transactions are not counted yet. Ignore transactions that were already open before.
+        # Statements in open transactions are not counted yet. Ignore transactions that were already
+        # open in the snapshot ``before``.
         pending = ExpectedWork.in_open_transactions(snapshot.open_statements, rows)
         pending -= ExpectedWork.in_open_transactions(before.open_statements, rows)
         evidence = Evidence(
@@ -99,7 +100,7 @@ def wait_for_statements(
 
 
 class EvidenceGatherer:
-    """A client that gathers the evidence for a test type. The constructor sends all requests."""
+    """A client that gathers the evidence for a test type. The constructor sends the requests."""
 
     def __init__(self, task: VerificationTask) -> None:
         self._test_type = task.test_type
@@ -207,7 +208,7 @@ class EvidenceGatherer:
     def _gather_pages_read(self, tables: DatabaseTables, database: DatabaseAddress) -> None:
         """Record how many pages the SELECTs of update requests touch, and how many pages the returned rows need.
 
-        Skip requests that return a row that has been returned before.
+        Do not record a request that returns an earlier request's row, because that update has changed the row's pages.
         """
         with tables.moved_rows(database) as pages_by_table, ReconnectingConnection(self._client) as connection:
             # A database session's first statements read additional pages. Warm up all connections of the server's pool.
@@ -255,7 +256,7 @@ class EvidenceGatherer:
         return cases
 
     def _gather_concurrent(self, tables: DatabaseTables | None) -> None:
-        """Send many requests concurrently. In a thorough verification, count their statements."""
+        """Send many requests concurrently. In a thorough verification, count the SQL statements that they cause."""
         evidence = self.evidence
         if not self._responds():
             return

@@ -152,7 +152,10 @@ class Verifier:
 
 
 def _probe_connection_limits(client: Client) -> list[Exchange]:
-    """Send requests on many connections at once, then on a single connection until the server closes it."""
+    """Send requests on many connections at once. Then send up to 1,001 requests on a single connection.
+
+    Stop if the server closes the single connection.
+    """
     exchanges = client.send_concurrently(
         [PLAIN] * (CONCURRENT_CONNECTIONS * REQUESTS_PER_CONNECTION), CONCURRENT_CONNECTIONS
     )

@@ -55,7 +55,7 @@ WORST_FIRST: tuple[ClaimConclusion, ...] = (
 
 
 class Range(NamedTuple):
-    """The range of ratios that a statement claims. Without a limit, ``least`` is 0 and ``most`` is infinite."""
+    """The range of ratios that a statement claims. A missing lower limit is 0; a missing upper limit is infinity."""
 
     least: float
     most: float
@@ -72,7 +72,7 @@ class Assessment:
     conclusion: ClaimConclusion
     reason: str
     more_processes: float = 0.0  # additional processes per side that could improve the conclusion
-    range: Range | None = None
+    range: Range | None = None  # the claimed range; None for a count, or if a value is missing
 
 
 def judge_claimed_ratio(
@@ -164,9 +164,9 @@ def _leave_open(
 ) -> Assessment:
     """Return an assessment with the number of additional processes that would probably be enough for a decision.
 
-    A decision requires an interval that does not contain the nearest edge. The half-width decreases with the square
-    root of the number of processes. The estimate is conservative, because it ignores that Student's quantile also
-    decreases.
+    ``edges`` are the ratios at which the conclusion changes. A decision requires an interval that does not contain the
+    nearest of them. The half-width decreases with the square root of the number of processes. The estimate is
+    conservative, because it ignores that Student's quantile also decreases.
     """
     if measured_ratio.low is None or measured_ratio.high is None:
         reason_without_interval = f"the ratio {measured_ratio.value:.2f} has no interval: each side has one process"
@@ -180,7 +180,7 @@ def _leave_open(
 
 
 def judge_count(count: int, order: str, total: int, what: str) -> Assessment:
-    """Judge the claim that ``count`` is zero ("none") or above zero ("some"). ``what`` is the unit of ``total``."""
+    """Judge the claim that ``count`` is zero ("none") or above zero ("some"). ``what`` names what ``total`` counts."""
     conclusion: ClaimConclusion = "supported" if (count == 0) == (order == "none") else "refuted"
     return Assessment(conclusion=conclusion if count or total else "undecided", reason=f"{count:,} in {total:,} {what}")
 

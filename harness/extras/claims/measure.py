@@ -75,7 +75,7 @@ def group_open_claims(claims: Sequence[Claim], verdicts: Mapping[str, ClaimVerdi
 
 
 def open_part(claim: Claim, recorded_verdict: ClaimVerdict | None) -> Claim | None:
-    """Return the claim with only those statements whose servers need more processes, or None if no server does.
+    """Return the claim with only those statements whose servers need more processes, or None if no server needs more.
 
     All cells of such a server are measured again, because a process's earlier work may affect later measurements.
     """
@@ -203,7 +203,7 @@ def _is_same_build(
 ) -> bool:
     """Return whether two builds used the same configuration, tools, images and sources.
 
-    ``revision`` and ``newer`` are the commits of the two runs.
+    ``revision`` and ``newer`` are the commits of the runs with the ``first`` and the ``second`` build.
     """
     builds = [(each.digest, each.build and (each.build.tools, each.build.image_digest)) for each in (first, second)]
     return builds[0] == builds[1] and (revision == newer or not _changed(str(revision), str(newer), first.folder))

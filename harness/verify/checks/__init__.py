@@ -108,7 +108,7 @@ def check(
 ) -> Callable[[CheckFunction], Check]:
     """Return a decorator that turns a function into a check. The check's name is the function's name in kebab case.
 
-    ``scope`` selects the test types that have a trait (``types_where``), or selects test types by name. A check for a
+    ``scope`` selects test types: by a predicate, for example from ``types_where``, or by a set of names. A check for a
     rule in ``STRICTER_THAN_TECHEMPOWER`` is always ``stricter``.
     """
     applies = scope.__contains__ if isinstance(scope, frozenset) else scope

@@ -1,4 +1,4 @@
-"""Checks that run after a load or a process exit: every request got a response, and only permitted rows changed.
+"""Checks that run after a load or after a server's exit: every request got a response, only permitted rows changed.
 
 A PostgreSQL session publishes table counters about once per second, and when it ends. tfb therefore reads the counters
 before a server process starts and after it has stopped. The difference contains every row that the process fetched or
@@ -76,7 +76,7 @@ def read_server_state(admin: psycopg.Connection, user: str) -> dict[str, str]:
     return state
 
 
-# Time limit for a stopped server's sessions to end, and interval between polls, in seconds.
+# Time limit for a stopped server's database sessions to end, and interval between polls, in seconds.
 SESSION_END_SECONDS, POLL_SECONDS = 2.0, 0.05
 
 UNANSWERED = "requests without a response within 8 s"

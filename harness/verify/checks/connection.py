@@ -280,7 +280,7 @@ def _legal_probes(prober: _ConnectionProber, urls: Sequence[str]) -> dict[str, C
     def separately(*requests: bytes) -> Callable[[], ProbeResult]:
         return lambda: prober.send_separately(*requests)
 
-    # Skip paths that end in a digit. The number may be a parameter, so a suffix may be valid.
+    # Add no suffix to a path that ends in a digit. The number may be a parameter, so the new path may be valid.
     path = url.partition("?")[0].rstrip("/")
     suffix = (
         {}

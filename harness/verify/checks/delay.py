@@ -15,14 +15,14 @@ CONCURRENT_REQUESTS = 128
 NO_DELAY = QueryVariant(name="concurrent, without delay", suffix="0")
 WITH_DELAY = QueryVariant(name="at once", suffix="200")
 SERIAL_SECONDS = CONCURRENT_REQUESTS * 0.2  # seconds that a server needs if it waits for one request at a time
-# Concurrent requests with a delay may take this much longer than the same number without. A pool of 20 threads, the
-# default of some frameworks, takes 1.4 s longer.
+# Concurrent requests with a delay may take this many seconds longer than the same number without a delay. With a
+# pool of 20 threads, the default of some frameworks, they take 1.4 s longer.
 MAX_EXTRA_SECONDS = 2.0
 TRIES = 3  # total number of attempts, because a stalled machine may delay correct responses
 
 
 def gather(task: VerificationTask, evidence: Evidence) -> None:
-    """Send the load's request. In a thorough verification, also vary the delay and send requests concurrently."""
+    """Send the load's request. In a thorough verification, also vary the delay and measure whether delays overlap."""
     evidence.exchanges = task.load_client().send_in_order([QueryVariant(name="plain")] * 3)
     if any(exchange.response is None for exchange in evidence.exchanges):
         return

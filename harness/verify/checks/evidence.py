@@ -40,7 +40,7 @@ class QueryVariant:
     name: str
     suffix: str = ""
     count: int | None = None  # expected number of rows; None if the request does not specify a number
-    alternative_count: int | None = None  # another accepted number of rows; the requirements are ambiguous
+    alternative_count: int | None = None  # another accepted number of rows, if the requirements are ambiguous
     declared: PreparedRequest | None = None  # a service's declared request, sent instead of the URL
     drawn: PreparedRequest | None = None  # a request that a plugin drew at random, sent instead of the URL
 
@@ -131,7 +131,8 @@ class Exchange:
     def row_objects(self) -> tuple[object, ...]:
         """Return the elements of the JSON array. If the request asks for a single object, return only this object.
 
-        The result is empty if the document is invalid.
+        The result is empty if the document is invalid, or is not an array although the request specifies a number of
+        rows.
         """
         if isinstance(self.document, list):
             return tuple(self.document)
@@ -144,7 +145,7 @@ class Exchange:
 
 
 def clamp_parameter(target: str, least: int, most: int) -> int:
-    """Return the integer at the end of a target, clamped to ``least``..``most``. Return 0 if there is no integer."""
+    """Return the integer after "=" at the end of a target, clamped to ``least``..``most``. Return 0 without one."""
     number = re.search(r"=(-?\d+)\Z", target)
     return min(max(int(number[1]), least), most) if number else 0
 
@@ -199,7 +200,10 @@ class TableVersion(Generic[T]):
 def append_version(
     versions: list[TableVersion[T]], rows: Mapping[int, T], started_at: float, ended_at: float, slack: float = 0.0
 ) -> None:
-    """Append a version whose ``rows`` changed between two epoch times, each uncertain by ``slack`` seconds."""
+    """Append the version that results from changing ``rows`` in the latest version.
+
+    The change became visible between the two epoch times, each of which is uncertain by ``slack`` seconds.
+    """
     versions[-1] = replace(versions[-1], until=ended_at + slack)
     versions.append(TableVersion(rows={**versions[-1].rows, **rows}, since=min(started_at, ended_at) - slack))
 
@@ -289,7 +293,7 @@ class DatabaseActivity:
     fetched: int | None  # rows of the world tables fetched through an index; None if unknown
     updated: int | None  # rows of the world tables updated
     deadlocks: int | None
-    left_behind: tuple[tuple[str, str, str], ...]  # all other changes: (what changed, state before, state after)
+    left_behind: tuple[tuple[str, str, str], ...]  # other permanent changes: (what changed, state before, state after)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,7 +320,7 @@ class RequestCounts:
     closed_connections: int  # connections that the server closed
     interrupted: int  # requests in progress on connections that the server closed
     malformed: int  # responses with invalid framing, or with an unexpected body or length
-    statuses: Mapping[str, int]
+    statuses: Mapping[str, int]  # status code -> number of responses
     all_recorded: bool  # whether the generator recorded all responses
     # Number of TLS connections by version, cipher suite, group, protocol, and whether the handshake was full.
     tls_sessions: Mapping[str, int] = field(default_factory=dict)
@@ -342,7 +346,7 @@ class ConductFacts:
 
     # A description of each ignored environment variable, for example "connects as user a, but DBUSER is b".
     database_mistakes: tuple[str, ...] = ()
-    stop_requested: bool = False
+    stop_requested: bool = False  # whether tfb has sent SIGTERM to the server
     stop_seconds: float | None = None  # seconds until the server stopped; None if it did not stop
     root_processes: tuple[str, ...] | None = None  # names of processes that run as root; None if not in a container
     folder: FolderFacts | None = None

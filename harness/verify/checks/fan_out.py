@@ -89,7 +89,7 @@ def upstream_called(evidence: Evidence) -> Iterator[Finding]:
         if elapsed_ms < delay:
             yield Finding(
                 "a response took less time than the upstream's delay. Wait for the upstream's responses",
-                expected=f"{delay:g} ms",
+                expected=f"at least {delay:g} ms",
                 actual=f"{elapsed_ms:.1f} ms",
             )
     calls, total = sum(calls for calls, _ in reported), sum(total for _, total in reported)

@@ -96,7 +96,7 @@ def _ids(evidence: Evidence) -> list[int]:
 
 
 def _find_uneven(description: str, values: Sequence[int]) -> Iterator[Finding]:
-    """Sort values into 20 bins, by range and by remainder. Yield a finding for each bin with an implausible count."""
+    """Count values in 20 bins by range, then in 20 bins by remainder. Yield a finding for each implausible count."""
     low, high = plausible_counts(len(values))
     width = HIGHEST_ID // CELLS
     by_range = Counter((value - 1) // width for value in values)
@@ -158,7 +158,7 @@ def equal_pairs_limit(size: int, name: str, windows: int) -> int:
     """Return how many pairs of ``size`` distinct random ids may plausibly have the same sum or the same difference.
 
     Regardless of the other ids, a pair has a given sum or difference with a probability of at most p = 1 / (10,000 -
-    size). By the union bound, m pairs agree with a probability of at most p^m * v * s. Here, v is the number of
+    size). By the union bound, the probability that any m pairs agree is at most p^m * v * s. Here, v is the number of
     possible sums (or differences), and s is the number of sets of m pairs. Pairs with the same sum are disjoint. Pairs
     with the same difference may share an id, so s is at most the number of ways to choose m smaller ids, m larger ids
     and a bijection. The limit includes a Bonferroni correction for both tests (``name``) in all ``windows``.

@@ -32,7 +32,7 @@ class LoadVerification(Protocol):
     """An interface for plugins that verify loads. Usually, a module implements it."""
 
     def observe_load(self, database: DatabaseAddress, /) -> AbstractContextManager[object]:
-        """Prepare the database. Return a context manager that observes the database during the load."""
+        """Prepare the database. Return a context manager that observes the load and yields the ``observations``."""
 
     def gather_evidence(
         self,

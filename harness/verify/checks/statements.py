@@ -17,7 +17,7 @@ from harness.verify.checks.statement_counts import MAX_STATEMENTS, NormalisedSta
 PAGES_PER_ROW = 3  # pages that a SELECT for one row touches: the index root, an index leaf, and the row's page
 MIN_EQUAL_SHARE = 0.75  # minimum share of requests whose SELECTs touch the same number of additional pages
 MIN_PAGE_COUNTS = 16  # with fewer requests, the numbers of additional pages may agree by chance
-COUNTER_TOLERANCE = 0.01  # tolerated share of uncounted rows, because PostgreSQL loses counts if a session crashes
+COUNTER_TOLERANCE = 0.01  # tolerated share of uncounted rows; PostgreSQL loses counts if a session crashes
 
 
 def counted_types(trait: Callable[[TestType], bool] = lambda _: True) -> Callable[[str], bool]:
@@ -42,7 +42,7 @@ def statements_counted(evidence: Evidence) -> Iterator[Finding]:
 def rows_read(evidence: Evidence) -> Iterator[Finding]:
     """Require that SELECTs read as many rows as were returned.
 
-    After a process has exited, also require that it fetched as many rows through an index.
+    After the server process has exited, also require that it has fetched as many rows through an index.
     """
     expected = evidence.expected_work
     if _floods_counters(evidence):
@@ -101,7 +101,7 @@ def no_needless_select(evidence: Evidence) -> Iterator[Finding]:
     if calls > expected and all(exchange.ok for exchange in evidence.concurrent):
         yield Finding(
             f"{calls - expected} more SELECTs than requested rows. Execute one SELECT for each row",
-            expected=f"{expected}",
+            expected=f"at most {expected}",
             actual=f"{calls}",
             outcome=Outcome.WARN,
         )
@@ -136,7 +136,7 @@ def rows_written(evidence: Evidence) -> Iterator[Finding]:
         # Only warn, because rows are counted twice if a transaction was rolled back and repeated.
         yield Finding(
             "more rows were written than returned. Write each row once",
-            expected=f"{returned} rows",
+            expected=f"at most {returned} rows",
             actual=f"{rows} rows",
             outcome=Outcome.WARN,
         )
@@ -152,9 +152,9 @@ def returned_rows_read(evidence: Evidence) -> Iterator[Finding]:
 
     ``moved_rows`` has spread old row versions over the table, so the number of pages to read varies from row to row. If
     a server reads the returned rows, the SELECTs touch their pages, plus a nearly constant number of additional pages.
-    If it reads other rows, or a single row repeatedly, this number varies: no value occurs in more than half of the
-    requests. The check allows for scans that end at a row's current version (LIMIT 1), and for object mappers that read
-    each row twice.
+    If it reads other rows, or a single row repeatedly, the number of additional pages varies: no value occurs in more
+    than half of the requests. The check allows for scans that end at a row's current version (LIMIT 1), and for object
+    mappers that read each row twice.
     """
     differences = [
         Counter(read - reads * pages[scan] for read, *pages in evidence.pages_read)
@@ -193,7 +193,7 @@ def _has_counts(evidence: Evidence) -> bool:
 
 
 def _floods_counters(evidence: Evidence) -> bool:
-    """Return whether PostgreSQL lost counts, and this server is the cause: it used more than half of the counters."""
+    """Return whether PostgreSQL lost counts because this server used more than half of the counters."""
     return evidence.statements is None and len(evidence.all_statements) > MAX_STATEMENTS // 2
 
 

@@ -191,7 +191,7 @@ def _lost_rows(exchange: Exchange, table: RandomNumbers) -> list[bool]:
 
 
 def _find_late(age_pairs: Mapping[tuple[float, bool], int]) -> Iterator[Finding]:
-    """Yield a finding if newer rows are lost more often than older rows, because the server then commits too late."""
+    """Yield a finding if newer rows are lost more often than older rows, which shows that commits are late."""
     for max_age in YOUNG_AGES:
         young, older = age_pairs.get((max_age, True), 0), age_pairs.get((max_age, False), 0)
         if binomial_tails(young, young + older, 0.5)[1] < FALSE_ALARM:
@@ -275,7 +275,7 @@ def table_sound(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _numbers_by_row(exchanges: Iterable[Exchange]) -> dict[int, list[int]]:
-    """Return the numbers that successful responses contain for each id, in order."""
+    """Return the numbers that successful responses contain for each id, in the order of the responses."""
     numbers: dict[int, list[int]] = defaultdict(list)
     for exchange in exchanges:
         for identifier, number in exchange.rows if exchange.ok else ():

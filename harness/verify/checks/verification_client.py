@@ -18,7 +18,7 @@ from harness.verify.wire import Connection, Response, WireError
 # client receives hundreds of responses.
 MAX_RETAINED_BYTES = 16 << 20
 CONCURRENT_CONNECTIONS = 8  # number of connections for concurrent requests
-MAX_FAILURES = 3  # per connection, stop after this many requests without a response
+MAX_FAILURES = 3  # ``send_in_order`` stops after this many requests without a response
 # Stop after this many responses if all of them have 5xx statuses, because more requests are unlikely to succeed.
 MAX_SERVER_ERRORS = 12
 
