@@ -177,7 +177,8 @@ def required_tools(planned: Sequence[Stage], extent: Extent) -> tuple[ToolRequir
     """Return the tools that the stages need, with the detected versions."""
     kinds = {kind for stage in planned for kind in stage.needs} - {ENGINE}
     tests_servers = any(stage.retry or "postgres" in stage.needs for stage in planned)
-    kinds |= {"sshd", "ip", "h2load"} if tests_servers and extent == "all" else set()  # no stage names these
+    # Tests need these tools, but no stage lists them.
+    kinds |= {"sshd", "ip", "h2load"} if tests_servers and extent == "all" else set()
     conditions = ((kind, MINIMUM_VERSIONS.get(kind, ">=0")) for kind in sorted(kinds))
     tools = tuple(
         ToolRequirement(kind=kind, condition=condition, required_by=(), tool=toolchain.find_tool(kind, condition))

@@ -51,8 +51,8 @@ RecordType = TypeVar("RecordType", bound=Record)
 BASE, COPY = "@base", "~copy"  # name suffixes of base's implementations and of control copies
 ROUND_NOTE = (
     "The published round used different machines, load generators, networks and often different versions, so requests "
-    'per second are not compared. "× mean" is the ratio to the geometric mean of the implementations that the run '
-    "and the round share. Ranks count only these implementations."
+    'per second are not compared. "× mean" is an implementation\'s result divided by the geometric mean over all '
+    "implementations that the run and the round share. Ranks count only these implementations."
 )
 
 
@@ -269,7 +269,10 @@ def _measure_commits(settings: Settings) -> tuple[RunRecords, RunRecords]:
 
 
 def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
-    """Measure an implementation and a control copy. Save the noise floor for later runs with the same profile."""
+    """Measure an implementation and a control copy. Return the copy's records and the implementation's records.
+
+    Save the noise floor for later runs with the same profile.
+    """
     (name,) = settings.selection.test
     records = run_benchmark(settings).records
     try:

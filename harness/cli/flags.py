@@ -181,7 +181,10 @@ class CommonFlags(MachineFlags):
     """Flags of ``run``, ``verify`` and ``debug``."""
 
     test_dir: Annotated[
-        Strings, _flag(SELECTION, "only folders below frameworks/, for example Java or Java/vertx-web", "DIR")
+        Strings,
+        _flag(
+            SELECTION, "only implementations in these folders of frameworks/, for example Java or Java/vertx-web", "DIR"
+        ),
     ] = ()
     test_lang: Annotated[
         Strings,

@@ -216,7 +216,7 @@ def _default_types(source: Implementation | None) -> tuple[str, ...]:
 
 
 def _select_urls(known_urls: Iterable[Mapping[str, str]], types: Sequence[str]) -> dict[str, str]:
-    """Return the configuration entries of the test types, each with the first known URL."""
+    """Return each test type's URL key and URL. The URL comes from the first element of ``known_urls`` that has it."""
     urls = ChainMap(*map(dict, known_urls))
     if unknown := [name for name in types if name not in urls]:
         raise UsageError(

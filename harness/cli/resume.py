@@ -1,6 +1,7 @@
 """Determines the settings of a resumed run.
 
-The recorded command, seed and name apply. Only the output flags come from the command that resumes the run.
+The recorded command, seed and name apply. Only output flags, --dry-run and consent to changes of the machine come from
+the command that resumes the run.
 """
 
 import shlex
@@ -53,7 +54,9 @@ def find_interrupted(results: Path) -> Path:
         ended = info.status == "interrupted" or (info.status == "running" and not store.is_locked(folder))
         if ended and is_run(info.command):
             return folder
-    raise UsageError(f"--resume: no run in {results} was interrupted; name a failed run: --resume RUN")
+    raise UsageError(
+        f"--resume: no run in {results} was interrupted. To resume a failed run, give its id: --resume RUN"
+    )
 
 
 def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
@@ -79,7 +82,7 @@ def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
 
 
 def recorded_settings(current: Settings, invocation: Invocation, info: RunInfo) -> Settings:
-    """Combine the recorded command's settings with the output flags of the command that resumes the run."""
+    """Combine the recorded command's settings with the output flags and consent of the command that resumes the run."""
     try:
         recorded = parse_recorded(info.command)
     except UsageError as error:

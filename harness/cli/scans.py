@@ -22,7 +22,7 @@ from harness.paths import REPOSITORY, state_folder
 # Prefix of the reason why a test or scan was inconclusive, although no tool is missing. Typical reasons: the advisory
 # database is unreachable, the machine is busy, or creating namespaces is not permitted.
 NOT_JUDGED = "not judged: "
-SKIPPED_VARIABLE = "TFB_SKIPPED"  # environment variable: path of the file that lists skipped scans
+SKIPPED_VARIABLE = "TFB_SKIPPED"  # environment variable: path of the file that lists skipped scans and tests
 TOOL_SECONDS = 300.0  # time limit for running a tool
 BUILD_SECONDS = 1200.0  # time limit for building a tool
 BIN = Path(sys.executable).parent  # contains the programs that requirements-dev.lock installs
@@ -32,7 +32,7 @@ ACTIONS = ("action.y*ml", "*/action.y*ml", ".github/dependabot.y*ml")
 ACTIONLINT = REPOSITORY / "harness" / "tests" / "actionlint"  # go.sum pins the program's hashes
 CARGO_AUDIT = "0.22.2"
 RUST_ADVISORIES = "https://github.com/RustSec/advisory-db"
-# Environment variable: path of a local advisory database, for machines that cannot reach the repository.
+# Environment variable: path of a local advisory database, for machines that cannot reach RUST_ADVISORIES.
 RUST_ADVISORIES_COPY = "TFB_ADVISORY_DB"
 DOCUMENTS = ("*.md", ":!results")
 UNSPELLED = (

@@ -35,16 +35,16 @@ class ActiveGroup:
     until: float  # when the group ends, as a fraction of the run's time
     seed: int
     members: dict[Process, Candidate] = field(default_factory=dict)
-    test_types: dict[Process, set[str]] = field(default_factory=dict)  # test types that can still be measured
+    test_types: dict[Process, set[str]] = field(default_factory=dict)  # process -> test types that are still measurable
     warm_ups: dict[tuple[Process, str], WarmUpTracker] = field(default_factory=dict)  # by process and test type
-    late_processes: set[Process] = field(default_factory=set)  # processes with a load skipped for lack of time
+    late_processes: set[Process] = field(default_factory=set)  # processes for which time has run out
     busy: set[Process] = field(default_factory=set)  # processes that use CPU time while idle
     trials: list[Trial] = field(default_factory=list)
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
-    # Each warm-up is recorded only once, with the trial that follows it.
+    # Warm-ups that a trial has recorded. Only the first trial after a warm-up records the warm-up.
     _recorded_warm_ups: set[tuple[Process, str]] = field(default_factory=set)
     _tried: set[Cell] = field(default_factory=set)
-    # Cells that were skipped because time ran out, with the purpose of the skipped trial.
+    # Cell that was skipped because time ran out -> purpose of the first skipped trial.
     _skipped: dict[Cell, Purpose] = field(default_factory=dict)
 
     def start(self, group: Sequence[Candidate]) -> Generator[Step, StepResult, set[str]]:
@@ -66,7 +66,7 @@ class ActiveGroup:
         return len({trial.round for trial in self.trials if trial.load.kind == "open"})
 
     def forgive(self, cell: Cell) -> bool:
-        """Discard a cell's failures. Return True if the cell had failures and the process is still running."""
+        """Discard failures of the cell's test type. Return True if there were any and the process is still running."""
         return self.failures.pop((cell.process, cell.test_type), 0) > 0 and cell.process in self.members
 
     def warm(self, kinds: Set[str] | None = None) -> Design:
@@ -119,7 +119,7 @@ class ActiveGroup:
         if kind not in self.test_types.get(process, ()):
             return None
         if process in self.late_processes and not ignore_deadline:
-            self._skipped.setdefault(cell, purpose)  # keep the first purpose if a witness is skipped as well
+            self._skipped.setdefault(cell, purpose)  # keep an earlier purpose if this trial is a witness
             return None
         tracker = self.warm_ups.get((process, kind))
         first = (process, kind) not in self._recorded_warm_ups

@@ -19,14 +19,15 @@ from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
 
 MAX_COMMON_RATE_SHARE = 0.95  # skip common rates above this fraction of the closed-loop throughput
-# Arrivals are random, so the capacity search accepts trials with at least this fraction of the expected requests.
+# Arrivals are random, so the capacity search allows for trials with only this fraction of the expected requests.
 ARRIVALS_MARGIN = 0.9
 # TechEmpower starts with the primer, a short load over a few connections. It pauses after the primer, and again after
 # the warm-up.
 PRIMER_CONNECTIONS, TECHEMPOWER_PAUSE_SECONDS = 8, 5.0
 TECHEMPOWER_SHORT_PAUSE = 0.4  # pause between two loads, as a fraction of the pause after the primer
-# If a process completes fewer than FEWEST_ROUNDS rounds, the run measures only half of the remaining processes, but at
-# least FEWEST_PROCESSES. If more than HALF of the run's time has passed, a single process is enough.
+# These limits apply if the members of a group are compared. After a group with fewer than FEWEST_ROUNDS rounds, the run
+# halves the number of remaining processes, but keeps at least FEWEST_PROCESSES. If more than HALF of the run's time has
+# passed, it keeps at least one.
 FEWEST_ROUNDS, FEWEST_PROCESSES, HALF = 2, 2, 0.5
 
 GroupMeasurement = Callable[[ActiveGroup], Design]  # yields the steps that measure a running group
@@ -74,7 +75,8 @@ def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_gr
     """Measure the first process of every implementation, then the second, and so on until all comparisons are decided.
 
     Groups are as large as memory permits. ``visits`` yields the steps that measure a group. If ``compare_group`` is
-    set, the members of a group are compared with each other, so the run ends when a member fails.
+    set, the members of a group are compared with each other. The run then ends when the members no longer have a
+    measurable test type in common.
     """
     rules = plan.profile.processes
     expected = [(c.implementation, kind) for c in plan.candidates for kind in c.test_types]
@@ -120,7 +122,7 @@ def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_gr
 
 
 def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], failed: set[str]) -> list[Candidate]:
-    """Return the candidates that have not failed, each with only the undecided test types."""
+    """Return the candidates that have undecided test types and never failed to start. Remove decided test types."""
     selected = []
     for candidate in group:
         kinds = {k: loads for k, loads in candidate.test_types.items() if (candidate.implementation, k) in waiting}

@@ -44,7 +44,7 @@ class FirstUseTask:
 
 
 def find_first_use_tasks(settings: Settings, plan: Plan) -> tuple[FirstUseTask, ...]:
-    """Return the one-time installations and builds that a run needs, except for builds of implementations."""
+    """Return the one-time installations and builds that a run still needs, except for builds of implementations."""
     if settings.hosts.uses_remote_machines:  # remote machines are prepared over ssh instead
         return ()
     if not uses_local_runtime(settings):
@@ -76,7 +76,7 @@ def find_first_use_tasks(settings: Settings, plan: Plan) -> tuple[FirstUseTask, 
 
 
 def _own_generators(settings: Settings, plan: Plan) -> tuple[str, ...]:
-    """Return the load generators that tfb builds for a run."""
+    """Return the names of the run's load generators that tfb builds itself."""
     needed = needed_generators(plan) if settings.mode == "benchmark" else ()
     return tuple(name for name in docker.OWN_GENERATORS if name in needed)
 

@@ -81,7 +81,7 @@ class LoadExecutor:
         return self.generators[self.profile.generator if supported_by_wrk(cell.test_type, cell.load) else "loadgen"]
 
     def _witness(self, cell: Cell, chosen: LoadGenerator) -> LoadGenerator:
-        """Return the independent witness for a cell that ``chosen`` measures."""
+        """Return the load generator that independently repeats a measurement by ``chosen``."""
         return self.generators[witness(chosen.name, cell.test_type)]
 
     def _run_with_evidence(self, running: RunningProcess, step: Measure, generator: LoadGenerator) -> MeasuredLoad:
@@ -157,7 +157,7 @@ class LoadExecutor:
     def _observe(
         self, running: RunningProcess, cell: Cell, generator: LoadGenerator, run: LoadRun, folder: Path
     ) -> Observation:
-        """Run a load while observing the server under load and all idle servers."""
+        """Run a load while observing the server under load, the database and all idle servers."""
         sizes: Sequence[float] = running.response_bytes(cell) or ()
         endpoint = endpoint_of(running.server, running.implementation.test_types[cell.test_type])
         observed = ObservedLoad(

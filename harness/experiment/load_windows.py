@@ -39,7 +39,10 @@ class LoadWindows:
     def follow(
         self, running: RunningGenerator, clock: Clock, max_seconds: float, on_window: Callable[[Window], None]
     ) -> None:
-        """Read the counters each second until the generator exits. Raises LoadError after ``max_seconds``."""
+        """Read the counters each second until the generator exits.
+
+        Raises LoadError if the generator is still running after ``max_seconds``.
+        """
         started_at = clock.monotonic()
         # Wait until the generator has connected, because its container may take seconds to start. Give up after 5 s.
         while not self._is_connected(self._sockets.read()) and clock.monotonic() - started_at < 5.0:
@@ -63,7 +66,10 @@ class LoadWindows:
         self._end = self._meter.read()  # read only CPU time and memory, because the sockets are closed by now
 
     def windows(self, response_bytes: float | None) -> tuple[Window, ...]:
-        """Return the windows that ended while the generator was connected, given the mean response size in bytes."""
+        """Return the windows that ended while the generator was connected.
+
+        The number of responses in a window is computed from ``response_bytes``, the mean response size.
+        """
         pairs = zip(self._moments, self._moments[1:], strict=False)
         return tuple(
             self._window(before, after, response_bytes) for before, after in pairs if self._is_connected(after.sockets)

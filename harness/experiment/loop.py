@@ -99,7 +99,7 @@ class MeasuringClock(Clock):
 
     clock: Clock
     execute_step: Callable[[Step], StepResult]
-    planned: Callable[[Step], float]  # planned seconds of a step; infinite if a delay must not stop the clock
+    planned: Callable[[Step], float]  # planned seconds of a step; infinity: never stop the clock for this step
     report_delay: Callable[[Step, float], None]  # called with a step and the seconds by which it exceeded the plan
     delay: float = 0.0  # total seconds by which steps exceeded the plan
 

@@ -176,7 +176,7 @@ def wait_for_change(folders: Iterable[Path], sleep: Callable[[float], None]) -> 
 
 
 def print_verdicts(verdicts: Sequence[VerificationRecord], console: SafeConsole) -> None:
-    """Print a line for each test type, then each violation with the affected test types."""
+    """Print a line for each test type, then each violation or warning with the affected test types."""
     for verdict in verdicts:
         passed = sum(r.outcome is Outcome.PASS for r in verdict.results)
         line = Text.assemble(
@@ -245,7 +245,7 @@ class BuiltServers:
 
 @contextmanager
 def build_servers(settings: Settings, plan: Plan, progress: ProgressTracker) -> Iterator[BuiltServers]:
-    """Build the selected implementations and yield them. Then remove the logs unless a problem occurred."""
+    """Build the selected implementations and yield them. When the block ends without a problem, remove the logs."""
     logs = RunStore(Path(tempfile.mkdtemp(prefix="tfb-logs-")), started_at=time.time())
     before, keep = len(progress.problems), False
     try:

@@ -26,7 +26,7 @@ class Observation(LoadObservations):
     """Measurements that the generator and the harness took during a load."""
 
     result: LoadResult
-    idle_cpus: tuple[float | None, ...] = ()  # number of CPUs that each idle server used
+    idle_cpus: tuple[float | None, ...] = ()  # CPUs that each idle server used; None if it died
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ def realtime_priority() -> Iterator[None]:
 
 
 def read_all(meters: Sequence[Meter]) -> list[Reading | None]:
-    """Return the current reading of each meter, or None if the server has died. A later step reports the death."""
+    """Return each meter's reading, with None for a server that has died. A later step reports the death."""
     readings: list[Reading | None] = []
     for meter in meters:
         try:
@@ -176,7 +176,7 @@ def read_all(meters: Sequence[Meter]) -> list[Reading | None]:
 
 
 def cpus_used(before: Sequence[Reading | None], after: Sequence[Reading | None]) -> list[float | None]:
-    """Return the number of CPUs that each server used between two readings, or None if unknown."""
+    """Return how many CPUs each server used between two readings. An element is None if a reading is missing."""
     return [
         (later.cpu_seconds - earlier.cpu_seconds) / (later.read_at - earlier.read_at)
         if earlier and later and later.read_at > earlier.read_at

@@ -96,7 +96,10 @@ def _seal(key: bytes, info: RunInfo, places: list[object] | list[str]) -> str:
 
 
 def _key(*, create: bool) -> bytes | None:
-    """Return this user's secret key, or None if the key is missing or other users could have read it."""
+    """Return this user's secret key, or None if there is no key that only this user can read.
+
+    If ``create`` is set, first create a missing key, and replace a key that other users could have read.
+    """
     place = state_folder() / f"own-runs-{os.geteuid()}"
     with _private(place, create=create) as folder:
         if folder is None:

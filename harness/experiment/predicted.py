@@ -54,7 +54,7 @@ class Prediction(Clock):
     measuring: float = 0.0  # total length of all trials in seconds
     trials: int = 0
     measured_cells: set[tuple[Process, str]] = field(default_factory=set)  # (process, test type) pairs with a trial
-    # (implementation, test type, load) triples of all attempted measurements.
+    # (implementation, test type, load) triples: all attempted measurements, and the planned cells that lacked time.
     tried: set[tuple[str, str, Load]] = field(default_factory=set)
     unreached: set[tuple[str, str, Load]] = field(default_factory=set)
     warmed: dict[tuple[Process, str], float] = field(default_factory=dict)  # (process, test type) -> warm-up in seconds

@@ -55,9 +55,9 @@ class RunningProcess:
     busy_checks: int = 0  # number of consecutive checks that found the process busy
 
     def disturbs(self, cpus: float, seconds: float) -> bool:
-        """Record CPU use during ``seconds`` without a load. Return whether three checks in a row found it too high.
+        """Record CPU use without a load. Return whether the latest three checks found that it was too high.
 
-        ``cpus`` is the mean number of CPUs used.
+        ``cpus`` is the mean number of CPUs that the process used during ``seconds``.
         """
         self.idle_seconds += seconds
         self.idle_cpu_seconds += cpus * seconds
@@ -216,7 +216,7 @@ class ProcessLifecycle:
 
     def stop(self, running: RunningProcess) -> StepResult:
         """Verify a process once more, stop it, and record how it ended."""
-        self.raise_if_infrastructure_lost()  # generators do not always report lost connections
+        self.raise_if_infrastructure_lost()  # a loss may be unnoticed: generators do not always report lost connections
         failed: list[FailedCheck] = []
         for kind, verdict in list(running.verdicts.items()):
             if verdict.outcome is not Outcome.FAIL:

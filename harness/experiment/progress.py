@@ -57,7 +57,7 @@ class ProgressTracker:
     def preparing(self, task: str, expected_seconds: float | None = None) -> Iterator[None]:
         """Begin a preparation stage. Report completed steps and, every few seconds, the elapsed time.
 
-        ``expected_seconds`` is the part of the run's expected time planned for this stage; None before the prediction.
+        ``expected_seconds`` is the part of the run's expected time planned for this stage; None if not predicted yet.
         """
         self.stage(task)
         handler = _StepHandler(self)
@@ -76,7 +76,7 @@ class ProgressTracker:
 
     @contextmanager
     def reporting_waits(self) -> Iterator[None]:
-        """During the block, show why a service is not ready yet."""
+        """Show why services are not ready yet, until the block ends."""
         handler = _WaitHandler(self)
         WAITS.addHandler(handler)
         try:

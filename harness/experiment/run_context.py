@@ -30,7 +30,7 @@ class MultiMachineRuntime(Protocol):
         """Contact every machine. If one does not respond, raise a MachineLostError that names it."""
 
     def survey(self, info: RunInfo) -> RunInfo:
-        """Return a copy of ``info`` that also describes the network links and all machines, the server's first."""
+        """Return a copy of ``info`` that describes network links and all machines. The server's machine comes first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Dependencies:
     verifier: Verifier = field(default_factory=Verifier)
     generators: Mapping[str, Callable[[Runtime], LoadGenerator]] = field(default_factory=lambda: GENERATORS)
     machine: Callable[[], Machine] = host.read_machine
-    open_files: Callable[[], object] = host.raise_open_file_limit  # raises tfb's limit on open files
+    open_files: Callable[[], object] = host.raise_open_file_limit  # increases tfb's limit on open files
     free_memory: Callable[[], float] = host.free_memory
     revision: Callable[[], Revision] = read_revision
     leftovers: Callable[[], Sequence[Leftover]] = local_leftovers

@@ -75,7 +75,10 @@ def make_run_info(
 
 
 def _witness_versions(plan: Plan, runtime: Runtime) -> dict[str, str]:
-    """Return the version of h2load if the run uses it. In Docker, the image's digest covers h2load."""
+    """Return h2load's version if the run uses it in the local runtime; otherwise, return an empty mapping.
+
+    In Docker, the digest of the image identifies h2load's version.
+    """
     tool = toolchain.find_tool("h2load") if runtime.name == "local" and "h2load" in needed_generators(plan) else None
     return {"h2load": ".".join(map(str, tool.version))} if tool else {}
 
@@ -142,7 +145,7 @@ def _format(value: object) -> str:
 
 
 def _identity(info: RunInfo, measured: Collection[str]) -> dict[str, object]:
-    """Return the values that must not change during a run, including the builds of ``measured`` implementations."""
+    """Return the values that a resumed run must not change, including the builds of ``measured`` implementations."""
     identity: dict[str, object] = {"commit": info.revision, **info.tools}
     identity |= {"the CPU model": info.machine.cpu_model, "the number of usable CPUs": len(info.machine.cpus_usable)}
     for implementation in info.implementations:

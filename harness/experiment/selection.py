@@ -98,7 +98,7 @@ def _select_implementations(settings: Settings, scanned: ScanResult) -> tuple[Im
 
 
 def declared_privileges(implementation: Implementation) -> tuple[str, ...]:
-    """Return the privileges that need no consent: io_uring, if this clone's latest commit declares it.
+    """Return the privileges that need no --allow: io_uring, if this clone's latest commit declares it.
 
     An uncommitted change, for example one applied from a pull request, cannot grant a privilege.
     """
@@ -165,7 +165,7 @@ def can_reach_upstream(selected: Sequence[Implementation], settings: Settings) -
 
 
 def _closes_connections(kind: TestType) -> bool:
-    """Return whether the test type's loads close connections. These loads soon use up all ports, except on loopback."""
+    """Return whether a load of the test type closes connections. Such loads use up all ports, except on loopback."""
     return any(isinstance(load, ClosedLoop) and load.close_after for load in kind.fixed_loads)
 
 
@@ -186,7 +186,10 @@ def select_cells(
 
 
 def limit_memory(plan: Plan, results: Path, free_memory: float) -> Plan:
-    """Return the plan with a limit on total memory, and with each server's peak memory in recent runs, in bytes."""
+    """Return a copy of the plan with a limit on the servers' total memory, in bytes.
+
+    The copy also contains each implementation's peak memory in recent runs, in bytes.
+    """
     sizes: dict[str, float] = {}
     for folder in list_runs(results)[-5:]:
         with contextlib.suppress(StoreError):  # an unreadable run provides no memory usage

@@ -29,7 +29,10 @@ class Built:
 
 
 def build(prepared: Prepared) -> Built:
-    """Build all implementations and write run.json. Raises UsageError if a measured implementation's build changed."""
+    """Build all implementations and write run.json.
+
+    Raises UsageError if the build of an implementation differs from the build that the resumed run has measured.
+    """
     context, progress = prepared.context, prepared.context.progress
     began = progress.elapsed
     builds = build_all(prepared.runtime, prepared.plan, progress, context.store, prepared.build_seconds)

@@ -110,7 +110,10 @@ def prepare_resumed(context: RunContext) -> Prepared:
 
 
 def _continue_records(records: RunRecords, finished: Collection[tuple[str, int]], folder: Path, built: RunInfo) -> None:
-    """Raise UsageError if a measured implementation's build changed. Quarantine unfinished processes' records."""
+    """Quarantine the records of unfinished processes.
+
+    Raises UsageError, without changing any records, if the build of a measured implementation has changed.
+    """
     require_same_setup(records.info, built, {trial.implementation for trial in records.trials})
     store.quarantine_records(folder, lambda process: process not in finished)
 
@@ -170,7 +173,7 @@ def _announce(context: RunContext, selected: _Selected, plan: Plan, *, share: fl
 
 
 def _make_generators(context: RunContext, selected: _Selected) -> dict[str, LoadGenerator]:
-    """Build the load generators and the upstream service first, so that a missing cargo is reported early."""
+    """Build and return the load generators, and build the upstream service. Doing so early reveals a missing cargo."""
     progress, makers = context.progress, context.dependencies.generators
     with progress.preparing("preparing the load generator", first_use.generator_seconds(selected.first_use_tasks)):
         needed = needed_generators(selected.plan)
@@ -217,7 +220,10 @@ def describe_run(settings: Settings, plan: Plan, runtime: Runtime, seconds: floa
 
 
 def describe_runtime_change(settings: Settings, runtime: Runtime, results: Path) -> str:
-    """Return a warning if --runtime auto selects another runtime than the latest run in ``results`` used."""
+    """Return a warning if --runtime auto changes the runtime since the latest run in ``results``.
+
+    Otherwise, return an empty string.
+    """
     is_automatic = settings.runtime == "auto" and not settings.hosts.uses_remote_machines
     folders = list_runs(results) if is_automatic else ()
     try:

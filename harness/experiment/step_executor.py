@@ -105,7 +105,7 @@ class StepExecutor:
                 self._lifecycle.record(running, interrupted=True)
 
     def _guarded(self, process: Process, action: Callable[[RunningProcess], StepResult]) -> StepResult:
-        """Perform an action on a process. If the action fails, record the error and end only this process."""
+        """Perform an action on a process and record any error. End the process after any error except a failed load."""
         running = self.up[process]
         try:
             return action(running)

@@ -32,7 +32,7 @@ class ValidityContext:
     # Smallest and largest size of a verified response in bytes, including headers.
     response_bytes: tuple[float, float] | None = None
     may_close: bool = False  # whether the server may close connections after a response
-    compared: Trial | None = None  # the trial with which a witness is compared; None for other trials
+    compared: Trial | None = None  # for a witness trial: the trial that it repeats; otherwise None
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def _generator_share(trial: Trial) -> float | None:
 
 
 def _client_wait(trial: Trial) -> float | None:
-    """Return the fraction of runnable time spent waiting for a CPU, for the worst client. Waiting inflates latency."""
+    """Return the largest fraction of runnable time that a client waited for a CPU. Waiting inflates latency."""
     known = [(c.wait_seconds, c.wait_seconds + c.cpu_seconds) for c in trial.clients if c.wait_seconds is not None]
     return max((wait / total for wait, total in known if total > 0), default=None)
 
@@ -204,7 +204,7 @@ def _littles_law(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
     return ValidityFinding(abs(deviation) > allowed, deviation, allowed, "Little's law")
 
 
-# Fraction of the server's runnable time that it spent waiting for a CPU.
+# Limits the fraction of the server's runnable time that it spent waiting for a CPU.
 _contended = _above(lambda trial: trial.server.wait_share, 0.05, "CPU contention")
 
 
@@ -252,8 +252,8 @@ def _saturated(trial: Trial, context: ValidityContext) -> ValidityFinding | None
 def _witness(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
     """Compare the server's CPU time per request between the witness and the profile's load generator.
 
-    ``value`` is the log ratio divided by its standard error. In 6 % of runs with two dozen cells, at least one cell
-    exceeds the limit by chance.
+    ``value`` is the absolute log ratio divided by its standard error. In 6 % of runs with two dozen cells, at least one
+    cell exceeds the limit by chance.
     """
     compared, limit = context.compared, 3.0
     if compared is None:
@@ -287,9 +287,9 @@ def _achieved_rate(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 def _generator_lag(trial: Trial, context: ValidityContext) -> ValidityFinding | None:
     """Compare the generator's lag with the latency that it distorts; ``value`` is p99 of lag / p99 of latency.
 
-    With a hundred requests, a single late request determines the p99. A breach therefore adds only a warning if the
-    number of late requests is plausible for a Poisson count with a mean of 1 % of the requests. The median is then
-    still valid.
+    With a hundred requests, a single request that is sent late determines the p99. A breach therefore adds only a
+    warning if the number of requests sent late is plausible for a Poisson count with a mean of 1 % of the requests.
+    The median latency is then still valid.
     """
     thresholds = context.open_loop
     if not _has_rate(trial):
@@ -305,7 +305,7 @@ def _generator_lag(trial: Trial, context: ValidityContext) -> ValidityFinding | 
 
 
 def _clients_apart(trial: Trial, _: ValidityContext) -> ValidityFinding | None:
-    """Detect clients that did not run at the same time, because their rates cannot be added."""
+    """Detect clients that did not run at the same time. The rates of such clients cannot be added."""
     if not trial.clients:
         return None
     share, limit = overlap(trial.clients), 0.95

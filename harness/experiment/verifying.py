@@ -82,7 +82,7 @@ class Verification:
         self._logged: dict[str, str] = {}  # failed test type -> error that the server logged during the verification
 
     def verdicts(self) -> list[VerificationRecord]:
-        """Return the verdicts, and report any problem that prevented a verdict.
+        """Verify the implementation and return the verdicts. Report any problem that prevented a verdict.
 
         The server gets a private database, role and password, so hard-coded credentials fail. If the server exits
         while a test type is verified, only this test type fails. The server restarts for the others.
@@ -126,8 +126,8 @@ class Verification:
     def _database(self, stack: ExitStack) -> Database:
         """Return a private database, or the shared database.
 
-        The shared database is used if the implementation has no ``local`` block, because its container hard-codes the
-        database's host and name, and if the database server does not support private databases.
+        Use the shared database if the database server does not support private databases. Also use it for an
+        implementation without a ``local`` block, because its container hard-codes the database's host and name.
         """
         shared = self._setup.database
         if not shared.supports_copies or self._implementation.local is None:
@@ -138,7 +138,7 @@ class Verification:
     def _mistakes(self, watch: RefusalWatch) -> tuple[str, ...]:
         """If a test type that reads the database failed, return the database settings that the server ignores.
 
-        Ignore test types whose URL is unknown to the server, because the database does not cause their failure.
+        Ignore a failed test type if the server does not know its URL, because the database did not cause this failure.
         """
         types = self._implementation.test_types
         failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != WHOLE_SERVER)

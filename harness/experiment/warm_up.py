@@ -114,10 +114,10 @@ WarmUpSteps = Generator[Step, StepResult, tuple[list[WarmUpTracker], set[Process
 def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: float, seed: str) -> WarmUpSteps:
     """Warm up cells in rounds of bursts. Return all trackers, and the processes that have exited.
 
-    ``cells`` maps each cell to whether the platform has a JIT compiler. The first round visits every cell in random
-    order. Later rounds visit only the cells that are compiling or becoming cheaper, if there are any. JIT platforms
-    come first, then cells that are compiling, then cells with the largest decline in CPU time per request. Each burst
-    of a later round must end within the fraction ``until`` of the run's time.
+    ``cells`` maps each cell to True if the platform has a JIT compiler. The first round visits every cell in random
+    order. Later rounds visit the cells that are compiling or becoming cheaper, or all cold cells if there are none.
+    JIT platforms come first, then cells that are compiling, then cells with the largest decline in CPU time per
+    request. Each burst of a later round must end within the fraction ``until`` of the run's time.
     """
     trackers = [WarmUpTracker(cell, rules.warm_up, jit=jit) for cell, jit in cells.items()]
     trackers = [tracker for tracker in trackers if tracker.cap_seconds > 0]

@@ -1,4 +1,4 @@
-"""Exports a run's ranking as CSV. Each test type has a headline table, followed by a table per load."""
+"""Exports a run's ranking as CSV. Each test type has a headline table and, for several loads, a table per load."""
 
 import csv
 from typing import TextIO

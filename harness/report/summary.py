@@ -19,8 +19,8 @@ from harness.stats.ranking_model import CellComparison, Comparison, Quantity, Ra
 from harness.stats.unranked import is_ranked
 from harness.units import format_micros, format_rate
 
-# A cell's verdict is the one of its metrics' verdicts that comes first in this order. For example, "faster" and "same"
-# make the cell faster.
+# A cell's verdict is the first verdict in this list that one of its metrics has. For example, a cell is faster if one
+# metric is faster and the other is the same.
 CELL_ORDER: tuple[Verdict, ...] = ("slower", "faster", "cannot tell", "same")
 
 
@@ -295,7 +295,10 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _describe_figures(groups: Sequence[RankedRows], measure: MeasureTexts, *, ratios: bool) -> str:
-    """Describe the best tie group's values. With ``ratios``, compare the next and last implementation with the best."""
+    """Describe the values of the best tie group.
+
+    With ``ratios``, add the ratios of two other implementations to the best: the first outside the group, and the last.
+    """
     best_group = groups[0]
     _, show, unit = measure
     figures = [each.estimate.median for _, each in best_group]

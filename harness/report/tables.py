@@ -76,7 +76,7 @@ class TableRows(Generic[R]):
         return [self.rank(), *([Column(header="tie", cells=cells)] if tied else [])]
 
     def rank(self, header: str = "rank", of: Callable[[R], Standing | None] | None = None, order: int = 0) -> Column:
-        """Return a column of possible ranks. ``of`` returns a row's standing (by default, ``self.standing``)."""
+        """Return a column with each row's range of possible ranks. ``of`` replaces ``self.standing``."""
         standings = [(of or self.standing)(row) for row in self.rows]
         return Column(header=header, cells=tuple(each.rank.label if each else "–" for each in standings), order=order)
 
@@ -256,7 +256,7 @@ def separate_common_remarks(tables: Iterable[TextTable]) -> tuple[list[TextTable
 
 
 def closed_loop_table(info: RunInfo, ranking: Ranking, table: Table, *, startup: bool = False) -> TextTable:
-    """Return a table of throughput and CPU per request, with the leading metric first. Only ranked runs have ranks."""
+    """Return a table of throughput and CPU per request, leading metric first. Add ranks if the run is ranked."""
     ranked, leading = is_ranked(info), ranking.leading
     second: Quantity = "throughput" if leading == "cpu" else "cpu"
     place = (lambda row: row_standing(row, leading)) if ranked else _no_standing

@@ -23,7 +23,7 @@ from harness.units import format_seconds
 
 PIPE_WIDTH = 10_000  # output width for files and pipes, so that no column moves and no name is folded
 CELL_STYLES = {"slower": "red", "failed": "red", "faster": "green"}
-GAP = 2  # terminal columns between cells
+GAP = 2  # width of the space between cells in characters
 MIN_NAME_WIDTH = 20  # names are not folded to less than this width; columns move to a second table instead
 ROW_NAMES = {"implementation", "request"}  # headers of the columns with row names, the only columns that are folded
 LEFT_ALIGNED = ROW_NAMES | {"tie", "missing", "use case", "operation", "load", "verdict"}
@@ -190,7 +190,7 @@ def split_columns(columns: Sequence[Column], names: Sequence[Column], width: int
 
 
 def _table_width(columns: Sequence[Column]) -> int:
-    """Return a table's width in terminal columns if names are folded to ``MIN_NAME_WIDTH``."""
+    """Return a table's width in characters if names are folded to ``MIN_NAME_WIDTH``."""
     widths = [max(map(cell_len, (each.header, *each.cells))) for each in columns]
     limits = [MIN_NAME_WIDTH if each.header in ROW_NAMES else PIPE_WIDTH for each in columns]
     return sum(map(min, widths, limits)) + GAP * (len(columns) - 1)

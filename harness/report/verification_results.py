@@ -23,9 +23,9 @@ _NUMBER = re.compile(r"(?!\b[1-5]\d\d\b)\b\d+(?:[.,]\d+)*\b")  # numbers except 
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A cause of failed checks, and the test types that it affects."""
+    """A cause of failures or warnings, and the test types that it affects."""
 
-    result: CheckResult  # the failed check of the first affected test type
+    result: CheckResult  # the check's result for the first affected test type
     test_types: tuple[str, ...]
 
 
@@ -37,7 +37,7 @@ def format_result(result: CheckResult) -> str:
 
 
 def group_causes(results: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
-    """Group failed checks by cause, in order of appearance. ``results`` are (test type, result) pairs."""
+    """Group failures and warnings by cause, in order of appearance. ``results`` are (test type, result) pairs."""
     groups: dict[tuple[object, ...], list[tuple[str, CheckResult]]] = {}
     for kind, result in results:
         if result.outcome is not Outcome.PASS:
@@ -49,12 +49,15 @@ def group_causes(results: Iterable[tuple[str, CheckResult]]) -> list[Cause]:
 
 
 def group_verdict_causes(verdicts: Sequence[VerificationRecord]) -> list[Cause]:
-    """Group the failed checks in an implementation's verification records by cause."""
+    """Group the failures and warnings in an implementation's verification records by cause."""
     return group_causes((verdict.test_type, result) for verdict in verdicts for result in verdict.results)
 
 
 def format_test_types(cause: Cause, every: Sequence[str]) -> str:
-    """List the test types that a cause affects. Return ``all test types`` if these include every type in ``every``."""
+    """List the test types that a cause affects.
+
+    Return ``all test types`` if there are at least three and they include every type in ``every``.
+    """
     affected = [kind for kind in cause.test_types if kind != WHOLE_SERVER]
     affects_all = len(affected) > 2 and set(affected) >= set(every) - {WHOLE_SERVER}
     return "all test types" if affects_all else ", ".join(cause.test_types)
@@ -95,7 +98,7 @@ class ImplementationVerdict:
 
 
 def build_verdict(name: str, build: BuildRecord | None) -> ImplementationVerdict | None:
-    """Return the verdict on an implementation after a failed or skipped build, or None after a successful build."""
+    """Return the verdict on an implementation after a failed or skipped build. Return None for any other build."""
     if build is None or build.status == "ok":
         return None
     return ImplementationVerdict(

@@ -42,7 +42,7 @@ class H2load:
 
     @classmethod
     def of(cls, runtime: Runtime) -> Self:
-        """Return the generator with the path of the script on this machine, or the script's name in the image."""
+        """Return the generator. It starts the script by path in the local runtime, and by name in the Docker image."""
         return cls(program=str(TOOLSET / "h2load" / SCRIPT) if runtime.name == "local" else SCRIPT)
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:

@@ -210,7 +210,8 @@ def _latency(times: Times | None, *, closed: bool) -> Latency | None:
 def _request_account(total: Total) -> RequestCounts:
     """Return the counts of all requests.
 
-    If the drain was at least as long as the timeout, unfinished requests count only as timeouts.
+    If the drain was at least as long as the timeout, all unfinished requests have timed out. They then count only as
+    timeouts.
     """
     return RequestCounts(
         sent=total.sent,

@@ -46,7 +46,7 @@ class Times(_Part):
         return next(values, self.max_ns)
 
     def later_than(self, seconds: float) -> int:
-        """Count the times that exceed a limit in seconds."""
+        """Return how many of the times exceed a limit, which is given in seconds."""
         return sum(count for value, count in self.distribution_ns if value * NS > seconds)
 
 
