@@ -22,7 +22,7 @@ USER postgres
 COPY toolset/database/ /usr/share/tfb/database/
 COPY docker/pg_hba.conf /usr/share/tfb/
 # These steps match those in harness/runtime/database. pg_stat_statements always counts statements, so a server cannot
-# tell verification from a load. Between processes, restore.sql copies the template.
+# tell verification from a load. To restore the database, restore.sql copies the template.
 RUN initdb --pgdata="$SEED" --username=tfb_admin --no-sync --locale=C.UTF-8 --encoding=UTF8 --auth=trust >/dev/null \
     && cd /usr/share/tfb/database \
     && cat postgresql.conf statistics.conf >"$SEED/postgresql.conf" \

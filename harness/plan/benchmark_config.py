@@ -1,4 +1,4 @@
-"""Models of benchmark_config.json: TechEmpower's keys, and tfb's optional ``local`` block.
+"""Models of benchmark_config.json: TechEmpower's keys, and tfb's optional key ``local``.
 
 Values such as ``"Realistic"`` and ``"postgres"`` are case-insensitive, as in TechEmpower. Run
 ``python -m harness.plan.benchmark_config`` to generate the JSON Schema in config/ from these models.
@@ -136,7 +136,7 @@ class TestEntry(ConfigSection):
     tags: Annotated[tuple[ConfigText, ...], Field(max_length=100)] = ()
     dockerfile: RelativePath | None = None  # Dockerfile in the folder; default: the implementation's name + .dockerfile
     docker_cmd: CommandWord | None = None  # command that replaces the image's CMD
-    # Seconds to wait after the server's first successful response. Default: 0.
+    # Seconds to wait between the server's first successful response and further requests. Default: 0.
     wait_before_sending_requests: Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=600)] | None = None
     # Whether the server uses io_uring if permitted. The container may use io_uring if this clone's latest commit
     # contains the declaration. All other containers may use it only with `--allow NAME=io_uring`.

@@ -25,15 +25,15 @@ FolderProblemKind = Literal["problem", "warning", "misplaced"]
 class FolderProblem:
     """A problem with a folder: a broken configuration, an ignored key, or a missing configuration.
 
-    A command that names the folder fails with the message. For other commands, ``kind`` decides: a "problem" is listed,
-    a "warning" is printed, and "misplaced" is ignored.
+    A command that names the folder fails with the message. Other commands report the kinds "problem" and "warning", and
+    ignore the kind "misplaced".
     """
 
     kind: FolderProblemKind
     path: Path  # the configuration file, even if it is missing
     message: str
     names: frozenset[str] = frozenset()  # names by which a user may refer to the folder, in lower case
-    folders: frozenset[Path] = frozenset()  # affected folders
+    folders: frozenset[Path] = frozenset()  # folders that the problem affects
 
     @property
     def has_names(self) -> bool:
@@ -68,7 +68,7 @@ def _letters(name: str) -> str:
 
 
 def _names(path: Path) -> frozenset[str]:
-    """Return the names, in lower case, by which a user may refer to a folder. The configuration may be broken."""
+    """Return the lower-case names by which a user may refer to a folder, even if its configuration is broken."""
     names = {path.parent.name, "/".join(path.parts[-3:-1])}
     with contextlib.suppress(OSError):
         # A UTF-16 file that is decoded as UTF-8 contains NUL characters.
@@ -94,7 +94,7 @@ class ScanResult:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """A message for each broken file or test."""
+        """A message for each broken configuration file and for each unusable entry in ``tests``."""
         return tuple(str(each) for each in self.folder_problems if each.kind == "problem")
 
     @property
@@ -265,7 +265,7 @@ def select_implementations(scan: ScanResult, selection: Selection) -> tuple[Impl
     _require_known(scan, "--test-dir: ", folders, {_relative_folder(i) for i in implementations} | known_languages)
     _require_known(scan, "--tag: ", tags, {tag.lower() for i in implementations for tag in i.entry.tags})
 
-    core = {i.name for i in implementations if i.is_core} or {*by_name}  # without core implementations, use all
+    core = {i.name for i in implementations if i.is_core} or {*by_name}  # use all if none is core
     selects_core = "run" in selection.test or not (selection.test or languages or folders or tags)
 
     def is_selected(i: Implementation) -> bool:
@@ -284,7 +284,7 @@ def select_implementations(scan: ScanResult, selection: Selection) -> tuple[Impl
 
 
 def require_selected_valid(scan: ScanResult, selection: Selection) -> None:
-    """Raise ConfigError if a named folder has a problem, or UsageError if ``--test`` names a folder."""
+    """Raise ConfigError if a selected folder has a problem, or UsageError if ``--test`` names a folder."""
     by_name = {i.name: i for i in scan.implementations}
     unknown_names = [name for name in selection.test if name not in (*by_name, *RESERVED_NAMES)]
     selected_folders = {*scan.named_folders, *(by_name[name].folder for name in selection.test if name in by_name)}
@@ -309,7 +309,10 @@ def require_selected_valid(scan: ScanResult, selection: Selection) -> None:
 
 
 def _matching_folders(scan: ScanResult, name: str) -> set[Path]:
-    """Return the folders that a name may refer to. Folders with an invalid file match by framework or variant name."""
+    """Return the folders that a name may refer to.
+
+    If no folder matches exactly, return the broken folders that may define the name as a variant.
+    """
     name = _folder(name)
     exact = {folder for each in scan.folder_problems if name in each.names for folder in each.folders}
     exact |= {i.folder for i in scan.implementations if name in (i.folder.name.lower(), _relative_folder(i))}
@@ -332,7 +335,7 @@ def _folder(path: str) -> str:
 
 
 def _require_known(scan: ScanResult, flag: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Raise UsageError for the first unknown name. The message also lists broken files, which may define it."""
+    """Raise UsageError for the first unknown name. The message lists broken files, because one may define the name."""
     for name in sorted(names):
         if name in known:
             continue

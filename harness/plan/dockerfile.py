@@ -149,7 +149,10 @@ def split_command(text: str) -> list[str]:
 
 
 def _source_paths(arguments: str) -> list[str]:
-    """Return the paths in the build context that COPY or ADD reads. Exclude images, URLs and inline files."""
+    """Return the paths in the build context that COPY or ADD reads.
+
+    Exclude files in other images, URLs, inline files, and paths that start with a variable.
+    """
     flags = re.match(r"(?:--\S+\s+)*", arguments)
     options = flags[0] if flags else ""
     if "--from=" in options:

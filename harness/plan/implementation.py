@@ -36,7 +36,8 @@ class Implementation:
     ready_request: PreparedRequest | None = None
     ready_statuses: Collection[int] = (200,)  # response statuses of a server that is ready
     start_seconds: float | None = None  # time limit for the start; None for the default
-    requests: Mapping[str, TestType] = field(default_factory=dict)  # a service's declared requests, by name
+    # Service only: name of a declared request -> test type.
+    requests: Mapping[str, TestType] = field(default_factory=dict)
     selected: tuple[str, ...] | None = None  # test types to measure; None for all declared test types
 
     @property

@@ -64,7 +64,7 @@ def _dialect(schema: Schema) -> "type[Validator]":
 
 
 def _require_bounded(schema: object) -> None:
-    """Raise ConfigError if a schema contains too many values, levels, or array entries of different types."""
+    """Raise ConfigError if a schema has too many values, too many levels, or a long array with mixed types."""
     stack: list[tuple[object, int]] = [(schema, 1)]
     values = 0
     while stack:
@@ -170,7 +170,7 @@ class _SchemaWalker:
     def _require_finite(self, root: object) -> None:
         """Raise ConfigError if schemas that validate the same value refer to each other in a cycle.
 
-        Validation would never end.
+        Validation against such schemas would never end.
         """
         checked: set[int] = set()
         for start in [id(root), *self.in_place]:

@@ -24,7 +24,7 @@ def parse_part(text: str | None) -> tuple[int, int] | None:
 
 
 def restrict_to_part(plan: Plan, number: int, count: int, baseline: str) -> Plan:
-    """Return the plan of a part. Raises UsageError if there are more parts than implementations.
+    """Return the plan of part ``number`` of ``count``. Raises UsageError if a part would contain only the baseline.
 
     The baseline is in every part, and every other implementation is in exactly one part. The division depends only on
     the configurations and the profile, so all machines compute the same parts.
@@ -38,7 +38,7 @@ def restrict_to_part(plan: Plan, number: int, count: int, baseline: str) -> Plan
         )
     seconds = {each.implementation: expected_seconds(plan, each) for each in others}
     parts: list[list[str]] = [[] for _ in range(count)]
-    # Assign the longest implementation first, and each to the part with the shortest total time.
+    # In order of decreasing time, assign each implementation to the part with the shortest total time so far.
     for name in sorted(seconds, key=lambda name: (-seconds[name], name)):
         min(parts, key=lambda part: sum(seconds[each] for each in part)).append(name)
     chosen = {baseline, *parts[number - 1]}
@@ -50,7 +50,7 @@ def restrict_to_part(plan: Plan, number: int, count: int, baseline: str) -> Plan
 
 
 def expected_seconds(plan: Plan, candidate: Candidate) -> float:
-    """Estimate the seconds needed to measure one process. Omit test types that only some machines can measure."""
+    """Estimate the seconds needed to measure one process, without test types that only some machines can measure."""
     limits = plan.profile.warm_up
     warm_up = limits.jit_cap_seconds if candidate.jit else limits.cap_seconds
     return START_AND_STOP_SECONDS + sum(

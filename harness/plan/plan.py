@@ -9,7 +9,7 @@ from harness.plan.profile import Profile
 from harness.records.loads import Load, Scenario
 from harness.records.run_info import Part
 
-OTHER_LOAD_SECONDS = 1.0  # trial length for all loads except the headline load
+OTHER_LOAD_SECONDS = 1.0  # trial length for loads other than the headline load, unless every_load is set
 MAX_WITNESS_SECONDS = 4.0  # maximum duration of a witness trial
 # Assumed memory of a server without earlier measurements. The key is True if the server uses a JIT compiler.
 DEFAULT_MEMORY_BYTES = {True: 1024e6, False: 256e6}

@@ -19,8 +19,8 @@ class ConfigSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
-MAX_LOADS = 1000  # per sweep
-MAX_LEVEL = 1_000_000  # connections, or queries per request
+MAX_LOADS = 1000  # maximum number of loads per sweep
+MAX_LEVEL = 1_000_000  # maximum number of connections, or of queries per request
 ConnectionCount = Annotated[int, Field(ge=1, le=MAX_LEVEL)]
 Queries = Annotated[int, Field(ge=1, le=MAX_LEVEL)]  # per request; may exceed the servers' limit of 500
 PositiveCount = Annotated[int, Field(ge=1, le=10_000)]
@@ -57,7 +57,7 @@ class WarmUpLimits(ConfigSection):
 
     # Windows per span. A server is warm when CPU time per request no longer declines between consecutive spans.
     span: int = Field(default=7, ge=1, le=1000)
-    cap_seconds: Seconds = 20.0  # maximum warm-up duration in seconds
+    cap_seconds: Seconds = 20.0  # maximum warm-up duration in seconds for implementations without a JIT compiler
     jit_cap_seconds: Seconds = 60.0  # maximum warm-up duration in seconds for implementations with a JIT compiler
 
 
@@ -67,7 +67,7 @@ class ProcessLimits(ConfigSection):
     minimum: PositiveCount = 2  # number of processes to measure before the stopping rule applies
     maximum: PositiveCount = 2  # maximum number of processes
     looks: tuple[PositiveCount, ...] = ()  # process counts at which to apply the stopping rule
-    # A comparison is precise enough if the relative half-width of the interval is at most this value. A run stops early
+    # A comparison is precise enough if the relative half-width of its interval is at most this value. A run stops early
     # when every comparison is decided or precise enough.
     half_width: float = Field(default=0.025, gt=0, lt=10)
 
@@ -86,16 +86,19 @@ class InterleavedSettings(ConfigSection):
     time_seconds: Annotated[float, Field(gt=0, le=30 * 86_400)] | None = None
     rounds: PositiveCount | None = None  # rounds per process; None for as many as fit into the time limit
     every_load: bool = False  # whether each round visits all loads; otherwise, rounds repeat only the headline load
-    witness: bool = True  # whether to repeat the first process's headline loads with a second load generator
+    witness: bool = True  # whether a second generator repeats the headline loads of each implementation's first process
 
 
 class OpenLoopSettings(ConfigSection):
     """Settings for rate-based loads: open loops and scenarios."""
 
     goal: LatencyGoal = LatencyGoal()  # latency goal that a rate must meet
-    search_loads: int = Field(default=0, ge=0, le=1000)  # maximum number of loads in the capacity search; 0 disables it
-    rate_tolerance: Fraction = 0.01  # maximum fraction of due requests without a response in time
-    lag_share: float = Field(default=0.2, ge=0, le=100)  # maximum ratio of send lag p99 to latency p99
+    # Maximum number of loads that the capacity search of a cell tries. With 0, there is no search.
+    search_loads: int = Field(default=0, ge=0, le=1000)
+    # Fraction of due requests that may lack a response at the end of a valid trial, in addition to requests in flight.
+    rate_tolerance: Fraction = 0.01
+    # Limit on the load generator's send delay in a valid trial: p99 delay / p99 latency.
+    lag_share: float = Field(default=0.2, ge=0, le=100)
 
 
 class RateLoads(ConfigSection):
@@ -103,7 +106,7 @@ class RateLoads(ConfigSection):
 
     # Rates as fractions of the process's closed-loop throughput, for example 0.5.
     shares: tuple[Annotated[float, Field(gt=0, le=2)], ...] = ()
-    # Rates in requests/s, common to all implementations. tfb skips rates above 95 % of an implementation's throughput.
+    # Rates in requests/s, common to all implementations. tfb skips rates above 95 % of the closed-loop throughput.
     common: tuple[Rate, ...] = ()
     seconds: TrialSeconds = 1.0  # trial duration in seconds
 
@@ -128,7 +131,8 @@ class Profile(ConfigSection):
     design: Annotated[str, AfterValidator(_require_design)] = "interleaved"
     generator: Literal["loadgen", "wrk"] = "loadgen"  # load generator for closed loops
     duration_seconds: TrialSeconds  # trial duration in seconds; rounded up to whole seconds for wrk
-    test_types: tuple[str, ...] = ()  # test types to measure if --type is not given; if empty, all test types
+    # Test types to measure if --type is not given. If empty, tfb measures the six test types in TechEmpower's score.
+    test_types: tuple[str, ...] = ()
     ranked: bool = True  # whether to rank the results; false if the profile only tests that everything works
     levels: LoadLevels  # numbers of connections and queries to use in closed loops
     warm_up: WarmUpLimits = WarmUpLimits()  # limits on the duration of the warm-up
@@ -136,7 +140,7 @@ class Profile(ConfigSection):
     interleaved: InterleavedSettings = InterleavedSettings()  # settings of the design "interleaved"
     open_loop: OpenLoopSettings = OpenLoopSettings()  # settings for loads with a given rate
     rates: RateLoads = RateLoads()  # rates at which the design "search" measures
-    orders: ScenarioLoads = ScenarioLoads()  # loads of test types with use cases, for example order
+    orders: ScenarioLoads = ScenarioLoads()  # loads of test types with use cases, such as the test type order
     # Name of the implementation that is the baseline for scores. If it is unset or not selected, tfb chooses the
     # implementation with the most test types.
     reference: str | None = None

@@ -127,7 +127,7 @@ class Expect(ConfigSection):
     content_type: str | None = None
     # JSON Schema for the body, or the name of a file that contains the schema.
     json_schema: dict[str, JsonValue] | FileName | None = None
-    # Members that the JSON response must contain. Arrays must have the same length.
+    # Members that the JSON response must contain, possibly among others. Arrays must have the same length.
     subset: JsonValue = Field(default=None, alias="json")
     body: str | None = None  # complete expected body
     size: tuple[int, int] | None = None  # minimum and maximum number of bytes in the body
@@ -211,7 +211,7 @@ class Request(RequestWithHeaders):
     expect: Expect = Expect()  # the expected response
     # Changes up to this percentage, such as "5%", count as unchanged. Default: `--threshold`.
     threshold: Percentage | None = None
-    budget_p99: Duration | None = None  # head's maximum p99 response time at the fixed rate, such as "20ms"
+    budget_p99: Duration | None = None  # head's maximum p99 response time in trials at a fixed rate, such as "20ms"
     budget_cpu: Duration | None = None  # head's maximum CPU time per request, such as "300us"
 
     @model_validator(mode="after")

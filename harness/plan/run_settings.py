@@ -104,7 +104,7 @@ def parse_latency_goal(text: str) -> LatencyGoal:
 
 
 def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Parse a CPU list such as ``0-3,8`` (None if empty). Raises UsageError for CPUs that are not ``usable``."""
+    """Parse a CPU list such as ``0-3,8``, or return None if it is empty. Raises UsageError for unusable CPUs."""
     if not text:
         return None
     cpus: set[int] = set()

@@ -13,14 +13,14 @@ Body: TypeAlias = "Mapping[str, Body] | list[Body] | str | int"
 
 @dataclass(frozen=True, kw_only=True)
 class RequestStep:
-    """A request within an arrival. It is due when the previous response is complete."""
+    """A step of a use case: a request that is due when the response to the previous step is complete."""
 
     operation: str
     method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
     # Sent as JSON. A string that consists only of a variable becomes an integer if the variable's value is an integer.
     body: Mapping[str, Body] | None = None
-    status: int  # expected status; any other status ends the arrival
+    status: int  # expected status; after any other status, the customer sends no further requests
     capture: Mapping[str, str] = field(default_factory=dict)  # variable -> JSON pointer into the response
 
     @property

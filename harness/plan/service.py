@@ -44,8 +44,8 @@ class Service(ConfigSection):
     build: ShellCommand | None = None  # command that installs dependencies and compiles the service, once per version
     # Command that runs in the foreground and listens on 127.0.0.1 or [::1], at the port in the variable PORT.
     start: ShellCommand | None = None
-    dockerfile: ShellCommand | None = None  # Dockerfile to build, instead of `start`
-    image: ShellCommand | None = None  # existing image, instead of `start`
+    dockerfile: ShellCommand | None = None  # Dockerfile to build and run, instead of `start`
+    image: ShellCommand | None = None  # existing image to run, instead of `start`
     compose: ShellCommand | None = None  # compose file, instead of `start`; requires `service`
     service: ShellCommand | None = None  # service name in the compose file
     port: Annotated[int, Field(ge=1, le=65535)] = 8080  # port on which the container listens; also in the variable PORT
@@ -62,7 +62,7 @@ class Service(ConfigSection):
     # Environment variables for the build only; they take precedence over `env`.
     build_env: dict[str, str] = Field(default={})
     language: str = ""  # programming language; JIT-compiled languages, such as java and kotlin, get a longer warm-up
-    files: tuple[FileName, ...] = ()  # untracked files, such as .env, that are copied into each version
+    files: tuple[FileName, ...] = ()  # untracked files, such as .env, to copy into each version's folder
     # Dependency folders that base's build fills. tfb keeps them for later comparisons with the same lock files.
     cache: tuple[CacheName, ...] = ()
     # Whether to create an empty database. The address and login are in DBHOST, DBPORT, DBNAME, DBUSER and DBPASS.
@@ -176,7 +176,10 @@ def service_implementation(
 
 
 def _ready_request(file: ServiceFile, kinds: Mapping[str, TestType]) -> PreparedRequest:
-    """Return the request that tests whether a service is ready. Prefer a GET request that declares no headers."""
+    """Return the request that tests whether a service is ready.
+
+    Unless ``service.ready`` is set, prefer a GET or HEAD request that expects status 200 and adds no headers.
+    """
     common_headers = {name: value for name, value in file.service.headers.items() if TOKEN not in value}
     if file.service.ready:
         hosts = {name: value for name, value in file.request[0].headers.items() if name.lower() == "host"}

@@ -27,7 +27,7 @@ MAX_VIOLATIONS = 8  # maximum number of invalid keys and values that a message l
 
 
 def schema_keys(schema: Mapping[str, Any]) -> set[str]:
-    """Return all keys that a JSON Schema defines at any level."""
+    """Return all keys that a JSON Schema defines, at the top level or in ``$defs``."""
     parts = (schema, *schema.get("$defs", {}).values())
     return {key for part in parts for key in part.get("properties", {})}
 

@@ -23,8 +23,9 @@ class StatementVerdict(Record):
     of: str  # numerator of the ratio: label of a cell, or name of a value that the claim's program prints
     to: str  # denominator of the ratio: label of a cell, or name of a value that the claim's program prints
     said: str  # claimed result, for example "2.56×", "higher" or "none"
-    expected: float | None = None  # ratio that the claim predicts for this machine's number of CPUs
-    theory: str = ""  # why ``expected`` differs from the claimed ratio
+    # Ratio that the claim predicts for this machine's number of CPUs; None if the claim states only an order.
+    expected: float | None = None
+    theory: str = ""  # why ``expected`` differs from the claimed ratio, or why the machine is too small
     least: float | None = None  # smallest ratio that agrees with the claim; None if there is no lower limit
     most: float | None = None  # largest ratio that agrees with the claim; None if there is no upper limit
     value: float | None = None  # measured ratio, or number of errors

@@ -43,14 +43,14 @@ class Latency(Record):
 class Window(Record):
     """Measurements taken during about one second of a load."""
 
-    start: Annotated[float, Field(alias="start_seconds")]  # start of the window, relative to the start of the trial
+    start: Annotated[float, Field(alias="start_seconds")]  # start of the window in the trial or warm-up
     duration: Annotated[float, Field(alias="duration_seconds")]  # window duration
     # Number of responses, estimated from the sockets' byte counters and the size of a response; None if unknown.
     responses: float | None
     server_cpu: Annotated[float | None, Field(alias="server_cpu_seconds")]  # CPU time of the server's process tree
     wait_share: float | None  # run-queue wait / (run-queue wait + CPU time) of the server's threads, 0 to 1
-    rss: Annotated[float | None, Field(alias="rss_bytes")]  # resident memory at the end of the window
-    connections: Int64 | None  # established connections at the end of the window
+    rss: Annotated[float | None, Field(alias="rss_bytes")]  # server's resident memory at the end of the window
+    connections: Int64 | None  # established connections to the server at the end of the window
     # CPU time of just-in-time compiler threads, included in ``server_cpu_seconds``; None if they are not identified.
     compiler_cpu: Annotated[float | None, Field(alias="compiler_cpu_seconds")] = None
 
@@ -61,7 +61,7 @@ class ServerUsage(Record):
     cpu_seconds: float  # CPU time of all processes
     # Maximum resident memory, sampled at the end of each window; None if unknown.
     rss_peak: Annotated[float | None, Field(alias="rss_peak_bytes")]
-    wait_share: float | None  # run-queue wait / (run-queue wait + CPU time), 0 to 1
+    wait_share: float | None  # run-queue wait / (run-queue wait + CPU time) of the server's threads, 0 to 1
     throttled_seconds: float | None  # time lost to CPU throttling by the cgroup; None if there is no quota
     pids: tuple[Int64, ...] = ()  # pids of the processes at the end of the trial
     threads_peak: Int64 | None = None  # maximum number of threads, sampled at the end of each window
@@ -154,14 +154,17 @@ class LoadCounts(Record):
     answered: Int64 | None = None  # due requests with a successful response; None for a closed loop
     # Due requests without a response when the load generator stopped waiting; None for a closed loop.
     unfinished: Int64 | None = None
-    late: Int64 | None = None  # due requests that missed the latency goal, failed or got no response
-    # 99th percentile of the delay between the due time and the actual send time of a request.
+    # Due requests that missed the latency goal, failed or got no response; None for a closed loop.
+    late: Int64 | None = None
+    # 99th percentile of the delay from a request's due time to its actual send time; None for a closed loop.
     lag_p99: Annotated[float | None, Field(alias="lag_p99_seconds")] = None
-    sent_late: Int64 | None = None  # requests sent later than the ``generator-lag`` validity check allows
+    # Requests whose send delay exceeds the limit of the ``generator-lag`` validity check; None for a closed loop.
+    sent_late: Int64 | None = None
     arrivals: Arrivals | None = None  # results of the arrivals; None unless the load is a scenario
-    # Number of connections by TLS parameters. A key lists version, cipher suite, group, ALPN protocol and handshake.
+    # TLS version, cipher suite, group, ALPN protocol and handshake -> number of connections; None without TLS.
     tls_sessions: dict[str, Int64] | None = None
-    peer_settings: dict[str, Int64] | None = None  # HTTP/2 server's settings: name -> minimum over connections
+    # HTTP/2 settings that the server sent: name -> lowest value on any connection.
+    peer_settings: dict[str, Int64] | None = None
 
 
 class LoadObservations(Record):
@@ -177,6 +180,7 @@ class LoadObservations(Record):
     restarted: bool = False  # whether the server's process was replaced during the load
     # Responses per request, estimated from the sockets' byte counters; None if unknown.
     responses_per_request: float | None = None
-    idle_cpu_share: float | None = None  # CPU usage, in CPUs, of the busiest server that was not under load
+    # CPU usage, in CPUs, of the busiest server that was not under load; None if unknown or if no such server ran.
+    idle_cpu_share: float | None = None
     # Each client machine's share of the load; empty unless several machines generate the load.
     clients: tuple[ClientUsage, ...] = ()

@@ -58,15 +58,15 @@ class RunReader:
         return RunRecords(info=self.info, trials=trials, processes=processes, verdicts=verdicts, problems=problems)
 
     def trials(self, implementation: str | None = None, test_type: str | None = None) -> list[Trial]:
-        """Return the trials, optionally only those of an implementation or a test type."""
+        """Return the trials, optionally restricted to an implementation, a test type, or both."""
         return list(self.lines("trials.jsonl", Trial, implementation=implementation, test_type=test_type))
 
     def processes(self, implementation: str | None = None) -> list[ProcessRecord]:
-        """Return the processes, optionally only those of an implementation."""
+        """Return the processes, optionally restricted to an implementation."""
         return list(self.lines("processes.jsonl", ProcessRecord, implementation=implementation))
 
     def verdicts(self, implementation: str | None = None, test_type: str | None = None) -> list[VerificationRecord]:
-        """Return the last verification record for each implementation, test type and process."""
+        """Return the last record for each combination of implementation, test type and process."""
         records = self.lines("verdicts.jsonl", VerificationRecord, implementation=implementation, test_type=test_type)
         return list({(each.implementation, each.test_type, each.process): each for each in records}.values())
 
@@ -149,7 +149,7 @@ def newer_version_message(data: bytes, supported: int) -> str:
 
 
 def read_lines(path: Path, model: type[AnyRecord], problems: list[str], *, start: int = 0) -> Iterator[AnyRecord]:
-    """Yield the records of a JSON-lines file from byte ``start``. Add a problem for each unreadable line."""
+    """Yield the records of a JSON-lines file from byte ``start``. Append to ``problems`` for each unreadable line."""
     return (record for record, _ in read_sized_lines(path, model, problems, start=start))
 
 
@@ -162,7 +162,7 @@ def read_sized_lines(
     growing: bool = False,
     start: int = 0,
 ) -> Iterator[tuple[AnyRecord, int]]:
-    """Yield each record with the estimated memory use in bytes. Add a problem for each unreadable line.
+    """Yield each record with the estimated memory use in bytes. Append to ``problems`` for each unreadable line.
 
     Lines that do not contain all ``required_parts`` are skipped. In a ``growing`` file, an incomplete last line is
     ignored.
@@ -193,7 +193,7 @@ def read_sized_lines(
 
 
 def _is_relevant(line: bytes, required_parts: Collection[bytes], *, growing: bool) -> bool:
-    """Return whether to parse a line.
+    """Return whether to parse a line: it contains all ``required_parts``, or is not an object and must be reported.
 
     Raises ValueError for a line that is too long and, unless the file is ``growing``, for an incomplete line.
     """

@@ -78,7 +78,10 @@ def _order(folder: Path) -> tuple[float, str, int]:
 
 
 def started_at(folder: Path) -> float:
-    """Return when a run started, in epoch seconds. If run.json is unreadable, return the file's modification time."""
+    """Return when a run started, in epoch seconds.
+
+    If run.json is unreadable, return the file's modification time. If it is missing, return minus infinity.
+    """
     path = folder / "run.json"
     try:
         with open_regular(path) as file:

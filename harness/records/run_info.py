@@ -16,7 +16,7 @@ class Machine(Record):
     os: str  # operating system name and version
     kernel: str  # kernel version
     cpu_model: str  # CPU model
-    cpus_online: Int64  # number of CPUs
+    cpus_online: Int64  # number of online CPUs
     cpus_usable: tuple[Int64, ...]  # ids of the CPUs that tfb may use
     memory_bytes: Int64  # memory size, or the control group's limit if it is lower
     governor: str | None = None  # CPU frequency governor; None if unknown
@@ -25,10 +25,10 @@ class Machine(Record):
     virtualised: str | None = None  # product name of the hypervisor; None if the machine is not virtual
     nofile_soft: Int64 | None = None  # soft limit on open files
     nofile_hard: Int64 | None = None  # hard limit on open files
-    load_average: float | None = None  # load average over one minute
-    # Percentage of time during which at least one task waited for a CPU (PSI "some avg10").
+    load_average: float | None = None  # load average over one minute; None if unknown
+    # Percentage of time during which at least one task waited for a CPU (PSI "some avg10"); None if unknown.
     pressure_cpu: Annotated[float | None, Field(alias="pressure_cpu_percent")] = None
-    steal_share: float | None = None  # share of CPU time that the hypervisor withholds, 0 to 1
+    steal_share: float | None = None  # share of CPU time that the hypervisor withholds, 0 to 1; None if unknown
     cpu_quota: float | None = None  # number of CPUs that the container's quota allows; None if there is no quota
     grade: str = ""  # grade from "A" (idle, fixed clock) to "D" (shared and busy)
     concerns: tuple[str, ...] = ()  # likely sources of noise, which determine the grade
@@ -37,13 +37,13 @@ class Machine(Record):
 class NoiseFloor(Record):
     """The difference between two copies of the same implementation, as measured by ``compare --copy``.
 
-    The noise floor depends on the machine and the profile. Comparisons do not report smaller differences.
+    The noise floor depends on the machine and the profile. Comparisons report no differences below the noise floor.
     """
 
     implementation: str  # implementation that was measured twice
     profile: str  # profile name
     measured_at: EpochSeconds  # measurement time, in seconds since 1970
-    pairs: Int64  # number of process pairs
+    pairs: Int64  # number of process pairs, each with one process of each copy
     # Noise floor of throughput as a relative difference, for example 0.03.
     throughput: Annotated[float, Field(alias="throughput_relative")]
     # Noise floor of CPU per request as a relative difference.
@@ -51,12 +51,12 @@ class NoiseFloor(Record):
 
 
 class MachineSet(Record):
-    """The machines (server, database, clients) of a deployment that contributed processes to a merged run."""
+    """A deployment or part that contributed processes to a merged run, and the server's machine."""
 
-    name: str  # deployment name
+    name: str  # name of the deployment or part
     machine: Machine  # server's machine
-    runs: tuple[str, ...] = ()  # ids of the deployment's runs
-    processes: tuple[Int64, ...] = ()  # numbers of the deployment's processes in the merged run
+    runs: tuple[str, ...] = ()  # ids of this deployment's or part's runs
+    processes: tuple[Int64, ...] = ()  # numbers that the contributed processes have in the merged run
 
 
 class Part(Record):
@@ -106,7 +106,7 @@ class ImplementationInfo(Record):
 
     name: str  # implementation name
     framework: str  # framework name in results
-    project: str = ""  # top-level ``framework`` in benchmark_config.json; a test's own ``framework`` may differ
+    project: str = ""  # top-level ``framework`` in benchmark_config.json; ``framework`` in ``tests`` may differ
     language: str  # programming language
     folder: str  # path relative to the repository, for example frameworks/Java/resteasy
     display_name: str  # name in TechEmpower's results
@@ -125,7 +125,7 @@ class ImplementationInfo(Record):
     database_os: str = ""  # database's operating system
     flavor: str = ""  # variant of the language
     notes: str = ""  # remarks from benchmark_config.json
-    versus: str = ""  # implementation to compare with
+    versus: str = ""  # name of an implementation to compare this one with
     tags: tuple[str, ...] = ()  # tags from benchmark_config.json
     maintainers: tuple[str, ...] = ()  # maintainers' GitHub accounts
     test_types: tuple[str, ...] = ()  # supported test types
@@ -155,8 +155,8 @@ class RunInfo(Record):
     run_id: str  # run id, which is also the name of the run's folder
     name: str  # run title
     environment: str  # machine description (`--results-environment`)
-    # State of the run: complete (every cell was measured), incomplete (time ran out before every cell was measured),
-    # failed (some cells could not be measured) or interrupted (`--resume` can continue the run).
+    # State of the run: running, complete (every cell was measured), incomplete (time ran out before every cell was
+    # measured), failed (some cells could not be measured) or interrupted (`--resume` can continue the run).
     status: RunStatus
     started_at: EpochSeconds  # start time of the run, in seconds since 1970
     completed_at: EpochSeconds | None = None  # end time of the run, in seconds since 1970; None until the run ends
@@ -166,8 +166,9 @@ class RunInfo(Record):
     design: str = "interleaved"  # design that determines the order and number of measurements; see docs/method.md
     generator: str = "loadgen"  # load generator for closed loops
     seed: Int64  # seed of all random choices, such as the order of measurement
-    settings: Annotated[dict[str, object], AfterValidator(_require_finite)]  # all resolved settings
-    reference: str | None = None  # baseline that ratios and scores refer to
+    # All settings, after flags, profile and defaults were combined.
+    settings: Annotated[dict[str, object], AfterValidator(_require_finite)]
+    reference: str | None = None  # name of the baseline, to which ratios and scores refer
     machine: Machine  # server's machine
     tools: dict[str, str]  # versions of programs such as wrk, postgres, docker and python
     revision: str | None = None  # git commit of tfb; None if unknown
@@ -178,9 +179,9 @@ class RunInfo(Record):
     cells: dict[str, dict[str, tuple[Load, ...]]] = Field(default_factory=dict)
     processes_expected: Int64  # minimum number of processes per implementation
     processes_maximum: Int64  # maximum number of processes per implementation
-    noise_floor: NoiseFloor | None = None  # noise floor measured earlier with the same machine and profile
+    noise_floor: NoiseFloor | None = None  # latest noise floor of the same machine and profile; None if not measured
     problems: tuple[str, ...] = ()  # messages about broken configuration files, and about failures during the run
-    sets: tuple[MachineSet, ...] = ()  # machines of a run that was merged from several runs
+    sets: tuple[MachineSet, ...] = ()  # deployments or parts of a merged run; empty for other runs
     # The part of the selection that this run measures; None if it measures the whole selection.
     part: Part | None = None
     left_out: tuple[str, ...] = ()  # sentences that describe data removed before publication
@@ -196,6 +197,6 @@ class RunInfo(Record):
 
     @property
     def conditions(self) -> dict[str, str]:
-        """Conditions that must be the same in two comparable runs: name of the condition -> value."""
+        """Conditions that must be equal if two runs are compared: name of the condition -> value."""
         cpus = self.settings.get("cpuset_cpus") or f"all {len(self.machine.cpus_usable)}"
         return {"network path": self.network_path, "runtime": self.runtime, "server CPUs": f"{cpus}"}

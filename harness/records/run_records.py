@@ -20,7 +20,7 @@ class ProcessRecord(Record):
     implementation: str  # implementation name
     process: Int64  # process number, from 0 for each implementation
     started_at: EpochSeconds  # start time, in seconds since 1970
-    # Time until the first successful response; None if the start failed.
+    # Time from the start to the first successful response; None if the start failed.
     startup_time: Annotated[float | None, Field(alias="startup_time_seconds")]
     status: Literal["ok", "failed", "interrupted"]  # whether the process was measured completely
     reason: str = ""  # why the process failed; empty otherwise

@@ -117,8 +117,8 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 def replace_for_owner(path: Path, data: bytes, owner: tuple[int, int] | None) -> None:
     """Replace a file in a folder whose owner may place links in it at any time.
 
-    Only ``owner`` (uid, gid) can read the file. Raises UnsafePathError if the path contains a link, and OSError for
-    other failures.
+    Only ``owner`` (uid, gid) can read the file; None stands for this user. Raises UnsafePathError if the path contains
+    a link, and OSError for other failures.
     """
     with folder(path.parent) as parent:
         with contextlib.suppress(FileNotFoundError):

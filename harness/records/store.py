@@ -49,7 +49,7 @@ class RunStore:
         self.started_at = started_at  # epoch seconds
         # (implementation, process) -> number of trials written
         self._trials: Counter[tuple[str, int]] = Counter()
-        # file name -> (position at which this process began to write, hash of everything that it wrote)
+        # file name -> (position at which tfb began to write, hash of everything that tfb wrote since then)
         self._written: dict[str, tuple[int, Any]] = {}
         with _explaining(folder, FREE_SPACE):
             safe_write.make_folder(self.folder / "logs")

@@ -20,7 +20,7 @@ class ValidityCheck(Record):
     outcome: Outcome  # fail excludes the trial from rankings, and warn adds a flag
     value: float | None  # measured value; None if unknown
     threshold: float | None  # upper or lower limit of the value, depending on the check; None if unknown
-    flag: str = ""  # text shown next to the value in tables; empty if the check passed
+    flag: str = ""  # text shown next to the trial's result in tables; empty if the check passed
 
 
 class WarmUp(Record):
@@ -39,7 +39,7 @@ class TrialEvidence(Record):
     """Results of checks on the responses that the server sent during the trial."""
 
     judged: Int64  # number of responses that the load generator saved and tfb checked
-    received: Int64  # total number of responses
+    received: Int64  # total number of responses, saved or not
     objections: tuple[CheckResult, ...] = ()  # results of checks that did not pass
 
 
@@ -58,8 +58,9 @@ class Trial(LoadCounts, LoadObservations):
     load: Load  # load that the generator applied
     process: Int64  # process number, from 0 for each implementation
     round: Int64 = 0  # round number, from 0 for each process
-    # Role of the trial: measure (result of the cell), witness (repetition with the independent load generator), share
-    # or common (rates of an open loop), search (capacity search).
+    # Role of the trial. measure: result of the cell. witness: repetition with the independent load generator. share and
+    # common: open loop at a share of the closed-loop throughput, or at a rate common to all implementations. search:
+    # part of the capacity search.
     purpose: Purpose = "measure"
     share: float | None = None  # rate as a share of the process's closed-loop throughput, for the purpose "share"
     generator: str = "loadgen"  # load generator: "loadgen", or a witness such as "wrk"
@@ -71,11 +72,13 @@ class Trial(LoadCounts, LoadObservations):
     generator_cpu_seconds: float  # load generator's CPU time
     generator_threads: Int64  # number of load generator threads
     warm_up: WarmUp | None = None  # warm-up of the test type, recorded in the first trial after the warm-up
-    steady: bool | None = None  # whether the latest warm-up of the test type reached a steady state
+    # Whether the latest warm-up of the test type reached a steady state; None if it had a fixed length.
+    steady: bool | None = None
     # Results of checks on the responses; None if the load generator does not save responses.
     evidence: TrialEvidence | None = None
     validity: tuple[ValidityCheck, ...] = ()  # validity check results
-    link_share: float | None = None  # share of the network link's capacity (measured before the run) that the load used
+    # Share of the network link's capacity (measured before the run) that the load used; None on a single machine.
+    link_share: float | None = None
 
     @property
     def rankable(self) -> bool:

@@ -39,7 +39,7 @@ class CheckResult(Record):
 
 
 class VerificationRecord(Record):
-    """Verification of an implementation, test type and process. Later records replace earlier ones."""
+    """Verification of an implementation, test type and process. If these have several records, the last one counts."""
 
     implementation: str  # implementation name
     test_type: str  # test type name, or `http` for the whole server

@@ -24,7 +24,7 @@ FLAGS = {  # load generator -> flags for the number of connections and threads
 
 @dataclass(frozen=True, kw_only=True)
 class ClientShare:
-    """The part of a load that a client generates, and the load generator's arguments."""
+    """A client's share of a load, and the arguments of the client's load generator."""
 
     connections: int
     threads: int
@@ -53,7 +53,7 @@ def shares(program: str, arguments: Sequence[str], clients: int) -> list[ClientS
 
 
 class Generators:
-    """The load generators on all clients. ``parts`` contains each client's machine, part of the load, and program."""
+    """The load generators on all clients. ``parts`` contains each client's machine, share of the load, and program."""
 
     def __init__(
         self,
@@ -91,7 +91,10 @@ class Generators:
         )
 
     def starts(self) -> Sequence[GeneratorStart]:
-        """Return each client's connections, threads and start time. ``start_seen_at`` may be late, never early."""
+        """Return each client's connections, threads and start time.
+
+        ``start_seen_at`` may be later than the actual start, but never earlier.
+        """
         return self._begun
 
     def wait(self, seconds: float) -> int | None:

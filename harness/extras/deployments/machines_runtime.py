@@ -131,7 +131,7 @@ class MachinesRuntime(DockerRuntime):
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a fresh container on the server's machine. Yield the server once this machine gets a response."""
+        """Start a fresh container on the server's machine. Yield the server after it has responded to this machine."""
         machine, port = self.server_machine, self.server_port or free_port()
         project = replace(self.project, engine=machine.engine)
         variables = {**self._variables(implementation, database, port), "TFB_SERVER_HOST": machine.address}

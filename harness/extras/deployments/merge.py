@@ -87,7 +87,10 @@ def _profile(info: RunInfo) -> dict[str, object]:
 
 
 def _process_limits(first: RunInfo, deployments: Sequence[MachineSet] | None) -> dict[str, object]:
-    """Return the merged run's process counts. For parts (``deployments`` is None), keep the recorded counts."""
+    """Return the fields of the merged run's record that contain process counts, with their new values.
+
+    For parts (``deployments`` is None), keep the counts of the first run. Remove the looks of the stopping rule.
+    """
     profile = _profile(first)
     rules = profile.get("processes")
     limits: dict[str, object] = {**(rules if isinstance(rules, dict) else {}), "looks": ()}
@@ -100,9 +103,9 @@ def _process_limits(first: RunInfo, deployments: Sequence[MachineSet] | None) ->
 
 
 def _require_comparable(first: RunInfo, other: RunInfo, name: str, part: Part | None) -> None:
-    """Raise UsageError if two runs have different profiles, baselines, runtimes, loads or sources.
+    """Raise UsageError if two runs have different profiles, baselines, runtimes, loads or commits.
 
-    Parts may have different test types, and ``list_differences`` compares their sources.
+    Parts may have different test types. ``list_differences`` compares the commits of parts.
     """
     shared = first.loads.keys() & other.loads.keys() if part else first.loads.keys() | other.loads.keys()
     facts = [

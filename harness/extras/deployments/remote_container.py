@@ -150,7 +150,7 @@ class RemoteContainer(Container):
         return describe_end(self.id, self.machine.engine)
 
     def signal(self, name: str) -> None:
-        """Send a signal to the first process of the container."""
+        """Send a signal to PID 1 of the container."""
         self.machine.docker("kill", "--signal", name, self.id)
 
     def stop(self) -> None:

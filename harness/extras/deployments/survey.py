@@ -150,7 +150,10 @@ def doctor(hosts: Hosts, *, as_json: bool) -> int:
 
 
 def clean(hosts: Hosts, *, dry_run: bool) -> int:
-    """Remove tfb's images and the leftovers of finished runs from all machines. Return 1 if anything remains."""
+    """Remove tfb's images and the leftovers of finished runs from all machines, or only count them (``dry_run``).
+
+    Return 1 if a machine could not be cleaned or an item could not be removed, otherwise 0.
+    """
     failures = 0
     with ownership.make_scratch_folder("clean") as scratch:
         for host in hosts.machines:

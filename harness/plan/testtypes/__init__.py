@@ -62,18 +62,19 @@ class TestType:
     reads_database: bool = False
     writes_database: bool = False
     cached: bool = False  # the server may cache rows instead of querying the database
-    parameter: int | None = None  # number that tfb appends to a URL that ends in "=", for all loads
+    parameter: int | None = None  # number that tfb appends to a URL that ends in "=", at every load
     calls_upstream: bool = False  # the server calls an upstream server at the address in UPSTREAM_URL
     # Requests that a brief or a thorough verification sends concurrently, over many connections.
     brief: tuple[RequestBatch, ...] = ()
     thorough: tuple[RequestBatch, ...] = ()
     techempower: bool = True  # whether TechEmpower defines the test type; --type all selects only these test types
-    requests: tuple[PreparedRequest, ...] = ()  # a service's requests, from which the load generator draws at random
+    # Copies of a service's declared request with different values. The load generator draws from them at random.
+    requests: tuple[PreparedRequest, ...] = ()
     use_cases: tuple[UseCase, ...] = ()  # use cases, if ``sweep`` is "arrivals"
     footnote: str = ""  # footnote below the test type's tables
     ranked_operation: str = ""  # operation whose response time determines the rank
     group: str = ""  # name of the test type's group; --type with this name selects the whole group
-    fixed_loads: tuple[Load, ...] = ()  # loads that do not depend on the profile
+    fixed_loads: tuple[Load, ...] = ()  # loads to use instead of the profile's loads, if any
     draws_requests: bool = False  # whether a plugin draws the requests of each load at random
     example: str = ""  # path appended to a URL that ends in "/", for requests that are not drawn at random
     inputs: tuple[InputWriter, ...] = ()  # functions that write the servers' input files
@@ -133,7 +134,7 @@ class TestType:
         return f"{url}{self.parameter}" if self.parameter is not None and url.endswith("=") else url
 
     def request_target(self, url: str, load: Load) -> str:
-        """Return the request target for a load. As in TechEmpower, append the number of queries to the URL."""
+        """Return the request target for a load. If the load has a number of queries, append it as TechEmpower does."""
         return self.target(url) if load.queries is None else f"{url}{load.queries}"
 
     def loads(self, profile: Profile) -> tuple[Load, ...]:
