@@ -54,7 +54,7 @@ class Service(ConfigSection):
     # Unix socket on which `start` listens instead of PORT: a path in the service's folder, or an absolute path.
     listen: Annotated[str, Field(pattern=r"^unix:[!-~]+$", max_length=112)] | None = None
     tls: bool = False  # whether `start` or the container serves HTTPS; any certificate is accepted
-    # Path that returns status 200 when the service is ready. Default: the first GET request, else the first request.
+    # Path that returns status 200 when the service is ready. Default: a declared request, preferably GET without login.
     ready: Annotated[str, Field(pattern=r"^/[!-~]*$", max_length=2000)] | None = None
     start_seconds: Annotated[float, Field(ge=1, le=3600)] = 60.0  # time limit for the start, in seconds
     headers: Headers = Field(default={})  # headers for every request; a request can override them
