@@ -78,7 +78,7 @@ def allocate_uid() -> int:
 
 
 def allocated_uids() -> Iterator[tuple[int, str]]:
-    """Yield (uid, identity of the tfb process) for each allocated uid, even if this tfb process was killed."""
+    """Yield (uid, identity of the owning tfb process) for each allocated uid, even if the owner was killed."""
     for folder in _lock_folders():
         with suppress(OSError):
             for file in sorted(folder.iterdir()):
@@ -87,7 +87,7 @@ def allocated_uids() -> Iterator[tuple[int, str]]:
 
 
 def release_uid(uid: int, owner: str) -> None:
-    """Release the uid of a tfb process that was killed."""
+    """Release a uid that ``owner``, a killed tfb process, had allocated."""
     for folder in _lock_folders():
         with suppress(OSError), open(folder / str(uid), "r+", encoding="ascii") as file:  # noqa: PTH123
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,7 +149,7 @@ def _uids_of_processes() -> set[int]:
 
 
 def describe_account(pool: AccountPool | None) -> str:
-    """Describe the servers' accounts for run.json. Without a pool, they run under tfb's account."""
+    """Describe, for run.json, the accounts in a pool or, without a pool, tfb's account."""
     if pool is not None:
         return f"a uid for each implementation ({', '.join(pool.rights)})"
     try:
@@ -161,7 +161,7 @@ def describe_account(pool: AccountPool | None) -> str:
 def share_folder(folder: Path, *, list_content: bool = True) -> None:
     """Let servers enter a scratch folder that root owns. If ``list_content`` is set, also let them list its entries."""
     if os.geteuid() == 0:
-        with suppress(OSError):  # some containers forbid this; servers then run as root and need no access
+        with suppress(OSError):  # some containers forbid this; servers then run as root and can enter anyway
             os.chown(folder, -1, server_group())
             folder.chmod(0o750 if list_content else 0o710)
 
@@ -170,14 +170,14 @@ def share_folder(folder: Path, *, list_content: bool = True) -> None:
 def server_home(account: Account | None) -> Iterator[dict[str, str]]:
     """Create a home folder for a server's account and yield environment variables that point to it.
 
-    The folder contains links to the entries of root's home, where toolchains look for installed files. It is writable,
-    because the compilers of GraalVM languages unpack their libraries into it.
+    The folder contains links to the entries of root's home, where toolchains look for installed files. The home
+    folder is writable, because the compilers of GraalVM languages unpack their libraries into it.
     """
     if account is None:
         yield {}
         return
     with ownership.make_scratch_folder("home") as folder:
-        # GraalVM needs access even without CAP_DAC_READ_SEARCH, so grant it through the group.
+        # GraalVM must be able to enter without CAP_DAC_READ_SEARCH, so grant access through the group.
         share_folder(folder, list_content=False)
         home = folder / "home"
         (home / CACHE_FOLDER).mkdir(parents=True)

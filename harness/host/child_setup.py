@@ -191,10 +191,10 @@ def replace_folder(place: str, content: str, without: str) -> None:
 
     Args:
         place: The folder to mount over.
-        content: The folder to mount. Clients outside the namespace find the socket here, so the folder must not be in
-            an overlay.
-        without: Path of the socket, relative to ``content``. If an entry of ``place`` has the name of the first
-            component of this path, hide the entry.
+        content: The folder to mount, in which the program creates its socket. It must not be in an overlay, because
+            clients outside the namespace connect to the socket.
+        without: Path of the socket, relative to ``content``. If ``place`` has an entry with the same name as the first
+            component of this path, hide that entry.
 
     Raises:
         OSError: The kernel does not permit the mounts.
@@ -299,9 +299,9 @@ def _open_folders(paths: Iterable[str]) -> dict[str, int]:
 
 
 def _bind(folder: int, path: str) -> None:
-    """Bind-mount an open folder at ``path``, with mount flags of its own.
+    """Bind-mount an open folder or socket at ``path``. The new mount has separate flags.
 
-    The descriptor refers to the folder even if an overlay hides the folder's path.
+    The descriptor remains valid even if an overlay hides the original path.
     """
     if path.startswith(f"{_SHARED_MEMORY}/") and not os.path.lexists(path):
         os.makedirs(_encode(path), exist_ok=True)  # noqa: PTH103

@@ -154,7 +154,7 @@ class Repository:
         return result
 
     def commit(self, revision: str) -> str:
-        """Return the commit id of a revision, or of a branch on ``origin``. Raises UsageError if neither exists."""
+        """Return the commit id of a revision, or else of ``origin/REVISION``. Raises UsageError if neither exists."""
         for name in (revision, f"origin/{revision}"):
             result = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
             if result.status == 0 and re.fullmatch(r"[0-9a-f]{40,64}", identity := result.text.strip()):

@@ -293,7 +293,7 @@ def _descendant_pids(roots: Iterable[int], processes: dict[int, tuple[int, str]]
 
 
 def main(control: int, ledger: str, owner: str, import_folder: str) -> None:
-    """Serve tfb until it exits. If it is killed, kill all children and remove tfb's folders (``host.leftovers``)."""
+    """Serve tfb until it exits. If tfb was killed, kill all children and remove tfb's folders (``host.leftovers``)."""
     for number in child_setup.IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     os.set_inheritable(control, False)  # children must not be able to send requests

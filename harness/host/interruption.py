@@ -1,7 +1,7 @@
 """Turns signals into a single KeyboardInterrupt, which is raised only where tfb can stop cleanly.
 
 At the first signal, tfb asks all children to stop. After ``KILL_DELAY_SECONDS``, it kills them, so that no thread waits
-forever for a server. Later signals have no effect.
+forever for a server. For 10 s after a signal, further signals have no effect.
 
 During a run, interrupts are ``deferred``: only ``raise_if_pending`` and ``sleep`` raise KeyboardInterrupt. tfb calls
 them between steps. Library code is therefore interrupted only if a step takes longer than twice
@@ -22,7 +22,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _held = 0  # number of active ``held`` and ``deferred`` blocks
 _deferred = 0  # number of active ``deferred`` blocks
 _pending = False
-_signalled_at: float | None = None  # time.monotonic() of the first signal
+_signalled_at: float | None = None  # time.monotonic() of the last signal that had an effect
 
 
 def install_handlers(ask: Callable[[], None], kill: Callable[[], None]) -> None:

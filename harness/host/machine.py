@@ -97,7 +97,7 @@ def free_memory() -> float:
 
 
 def steal_ticks(read: FileReader | None = None) -> tuple[float, float] | None:
-    """Return (ticks stolen by the hypervisor, all CPU ticks) since boot, from the first line of /proc/stat."""
+    """Return (ticks stolen by the hypervisor, all CPU ticks) since boot, or None if /proc/stat is unreadable."""
     line = (read or _read)(STAT)
     if not line:
         return None
@@ -106,7 +106,7 @@ def steal_ticks(read: FileReader | None = None) -> tuple[float, float] | None:
 
 
 def cpu_pressure(read: FileReader) -> float | None:
-    """Return the percentage of the last ten seconds during which a task waited for a CPU (PSI)."""
+    """Return the percentage of the last ten seconds during which a task waited for a CPU, or None without PSI."""
     text = read(PRESSURE)
     return float(text.split("avg10=")[1].split()[0]) if text and "avg10=" in text else None
 

@@ -150,8 +150,8 @@ class ProcessTreeMeter:
             raise ServerDiedError(f"process {self.root} has exited")
         if self._reaped_before is None:
             self._reaped_before = reaped
-        # The last reading of an exited process may be too low, and ``cutime`` does not include a process before the
-        # parent has reaped it. Use the larger of the two sums.
+        # CPU time of exited processes: the sum of their last readings may be too low, and ``cutime`` lacks processes
+        # that their parents have not reaped yet. Use the larger value.
         exited = sum(self._cpu_by_process.values()) - running_seconds
         run, wait = self._threads.seconds()
         self._cpu = max(self._cpu, running_seconds + max(exited, reaped - self._reaped_before))

@@ -78,7 +78,7 @@ def make_scratch_folder(kind: str) -> Iterator[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class ScratchFolder:
-    """A scratch folder that belongs to this user."""
+    """A scratch folder that a process of this user created."""
 
     path: Path
     owner: str  # identity of the owning process; empty if unknown
@@ -106,7 +106,7 @@ def find_scratch_folders() -> Iterator[ScratchFolder]:
 
 
 def _read_scratch_folder(path: Path) -> ScratchFolder | None:
-    """Return a scratch folder, or None if it does not belong to this user. Raises OSError if it cannot be opened."""
+    """Return a scratch folder, or None if another user created it. Raises OSError if it cannot be opened."""
     folder = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         status, owner = os.fstat(folder), _read_owner(folder)

@@ -271,14 +271,14 @@ def running(child: Child, *, grace: float = STOP_SECONDS) -> Iterator[Child]:
 
 
 def terminate_all() -> None:
-    """Ask all running children to stop, without waiting for them. Threads that wait for a server get an error."""
+    """Ask all children except PostgreSQL to stop, without waiting. Threads that wait for a server get an error."""
     for child in list(_living.values()):
         if child.stop_signal is signal.SIGTERM:  # PostgreSQL (SIGINT) stops last, in ``stop_all``
             child.terminate()
 
 
 def kill_all() -> None:
-    """Kill the children that ``terminate_all`` has not stopped."""
+    """Kill the children that are still running after ``terminate_all``, except PostgreSQL."""
     for child in list(_living.values()):
         if child.stop_signal is signal.SIGTERM:
             child.kill()

@@ -23,7 +23,7 @@ DIAG_MESSAGE = 72  # size of struct inet_diag_msg
 HEADER = struct.Struct("=LHHLL")
 ATTRIBUTE = struct.Struct("=HH")
 COUNTERS = struct.Struct("=QQ")  # bytes acknowledged, bytes received
-# True for the source port, False for the destination port -> the kernel filter's opcodes for "at least" and "at most".
+# Whether to compare the source port instead of the destination port -> the filter's opcodes for "at least", "at most".
 COMPARISON_CODES = {False: (4, 5), True: (2, 3)}
 
 
@@ -103,8 +103,8 @@ class SocketMeter:
 def _port_filter(port: int, codes: tuple[int, int]) -> bytes:
     """Return a kernel filter (INET_DIAG_REQ_BYTECODE) that accepts only the sockets of a port.
 
-    Each instruction has an opcode and two jump offsets, for true and for false. A jump to four bytes past the
-    end rejects the socket.
+    Each instruction has an opcode and two jump offsets, for a true and a false comparison. A jump to four bytes past
+    the end rejects the socket.
     """
     (at_least, at_most), no_op = codes, 0
     code = struct.pack("=BBH", at_least, 8, 20) + struct.pack("=BBH", no_op, 0, port)

@@ -41,7 +41,7 @@ class Endpoint:
 
     @property
     def metered_port(self) -> int:
-        """Return the port, or 0 for TLS and Unix sockets, because tfb cannot count their bytes."""
+        """Return the port whose bytes tfb counts, or 0 for TLS and Unix sockets, whose bytes tfb cannot count."""
         return 0 if self.unix or self.tls else self.port
 
     def url(self, path: str) -> str:
@@ -50,7 +50,7 @@ class Endpoint:
         return f"{scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}{path}"
 
     def connect(self, seconds: float) -> socket.socket:
-        """Return a connection with a timeout for each operation. The first operation performs any TLS handshake."""
+        """Return a connection with a timeout for each operation. A TLS handshake is part of the first operation."""
         if self.unix:
             connection = self.unix.connect(seconds)
         else:
@@ -92,7 +92,7 @@ class Meter(Protocol):
     """A meter for the resource usage of a server or a database."""
 
     def read(self) -> Reading:
-        """Return the current counters. Raises ServerDiedError if all processes have exited."""
+        """Return the current counters. Raises ServerDiedError if all metered processes have exited."""
 
 
 class ConnectionTracker(Protocol):
@@ -227,7 +227,7 @@ class RunningGenerator(Protocol):
         """The generator's command line."""
 
     def begin(self) -> None:
-        """Start the load, if the generator waits for ``go``. Raises LoadError if the generator fails."""
+        """If the generator waits for ``go``, send ``go`` to start the load. Raises LoadError if the generator fails."""
 
     def wait(self, seconds: float) -> int | None:
         """Wait for the generator. Return the exit status, or None if it is still running after ``seconds``."""
@@ -255,7 +255,7 @@ class GeneratorGroup(Protocol):
     """Load generators on several client machines, which tfb uses like a single ``RunningGenerator``."""
 
     def starts(self) -> Sequence[GeneratorStart]:
-        """Return when and how each generator started, in the same order as the results."""
+        """Return when and how each generator started, in the order of the generators' results."""
 
 
 class Runtime(Protocol):

@@ -54,7 +54,7 @@ def uses_bridge(settings: Settings, implementations: Sequence[Implementation]) -
 
 
 def can_run_side_by_side(settings: Settings, implementations: Sequence[Implementation]) -> bool:
-    """Return whether the selected runtime can run several servers at once. The runtime need not exist yet."""
+    """Return whether the selected runtime can run several servers at once. It need not have been created yet."""
     if settings.server_port is not None or settings.hosts.uses_remote_machines:
         return False
     return uses_local_runtime(settings) or not uses_bridge(settings, implementations)
@@ -89,13 +89,17 @@ def make_local_runtime(settings: Settings, implementations: Sequence[Implementat
 def make_docker_runtime(
     settings: Settings, implementations: Sequence[Implementation], logs: Path, run_id: str, *, prepare: bool = True
 ) -> DockerRuntime:
-    """Return the Docker runtime. If ``prepare`` is set, remove leftovers, and build the PostgreSQL and wrk images."""
+    """Return the Docker runtime.
+
+    If ``prepare`` is set, first remove the containers, networks and volumes of killed runs, if the user consents. Then
+    build the PostgreSQL and wrk images.
+    """
     server_limits = limits.parse_server_limits(settings.container_memory, settings.container_pids)
     techempower = [i for i in implementations if techempower_container.is_techempower_folder(i)]
     if settings.network_mode == "host" and techempower:
         raise UsageError(
             f"--network-mode host: {techempower[0].name} has no local block, so it must run on a bridge network, where "
-            "it finds PostgreSQL at tfb-database:5432 and its port is free. Remove the flag"
+            "it finds PostgreSQL at tfb-database:5432 and no other program uses its port. Remove the flag"
         )
     privileges.require_usable(implementations, "docker", own_kernel=not settings.hosts.uses_remote_machines)
     privileges.warn_without_consent(implementations)
@@ -108,7 +112,7 @@ def make_docker_runtime(
             "refers to the container itself. Use an address of this machine that containers can reach"
         )
     other_cpus = ""
-    if not settings.hosts.uses_remote_machines:  # otherwise, the remote engine checks the CPU numbers
+    if not settings.hosts.uses_remote_machines:  # a remote machine's CPUs are unknown; its engine checks --cpuset-cpus
         other_cpus = ",".join(map(str, split_cpus(settings.cpuset_cpus, machine.usable_cpus())[1] or ()))
     variables = {
         "TFB_SERVER_CPUS": settings.cpuset_cpus or "",
@@ -135,7 +139,7 @@ def make_docker_runtime(
     )
     if prepare:
         atexit.register(runtime.close)  # remove resources even if a signal interrupts normal clean-up
-        # Containers that a killed run did not remove would disturb the measurement.
+        # Containers of a killed run may still be running and would disturb the measurement.
         removable = [leftover for leftover in compose.engine_leftovers() if leftover.is_certain]
         if removable and settings.consent == "yes":
             logger.warning("removing leftovers from a killed run: %s", ", ".join(map(str, removable)))

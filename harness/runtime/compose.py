@@ -20,8 +20,8 @@ from harness.plain_text import printable
 logger = logging.getLogger("tfb.compose")
 
 RUN_LABEL = "org.tfb.run"  # label of containers and networks: id of the run that created them
-OWNER_LABEL = "org.tfb.owner"  # label of containers and networks: identity of the tfb process
-IMAGE_LABEL = "org.tfb.image"  # label of images: the tag
+OWNER_LABEL = "org.tfb.owner"  # label of containers and networks: identity of the tfb process that created them
+IMAGE_LABEL = "org.tfb.image"  # label of images: the tag under which tfb built the image
 STAND_IN_LABEL = "org.tfb.stand-in"  # label of local stand-ins for base images: kind and Debian suite
 BUILDS = "tfb"  # compose project for all builds; image names start with it
 FOLDER = REPOSITORY / "docker"

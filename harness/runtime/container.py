@@ -18,7 +18,8 @@ from harness.runtime.crashes import crash_reason
 # Hard limit on the size of the log, in case ``read`` does not truncate the log to MAX_LOG_BYTES in time.
 FOLLOWED_BYTES = 2 * process.MAX_LOG_BYTES
 LAST_LINES, LAST_BYTES = "200", 64 << 10
-# When the log reaches the hard limit, the kernel kills `docker logs`. `docker wait` then waits for the container.
+# When the log reaches the hard limit, the kernel kills `docker logs`. The child then continues with `docker wait`, so
+# that it still exits when the container exits.
 FOLLOW = 'ulimit -f "$1"; id=$2; shift 2; "$@" logs --follow "$id" || exec "$@" wait "$id" >/dev/null'
 SETTLE_SECONDS = 5.0  # time that the engine may take to notice an exit
 SIGNALLED = 128  # a program killed by signal N exits with this status plus N
@@ -68,7 +69,7 @@ class Container(ServerProgram):
         return self._born is not None and process_start(self.pid) == self._born
 
     def identity(self) -> str:
-        """Return id, pid and start time, which change if the container restarts."""
+        """Return a text with id, pid and start time, which changes if the container restarts."""
         return f"{self.id}@{self.pid}.{self._born}"
 
     def read(self) -> Reading:

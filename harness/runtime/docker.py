@@ -107,9 +107,9 @@ class DockerRuntime:
         return "bridge" if self.project.bridge else "host"
 
     def build(self, implementation: Implementation, log: Path) -> BuildRecord:
-        """Build the image. If this fails, return a record with the reason.
+        """Build the image. If the build fails, return a record with the reason.
 
-        Raises EngineFullError if the Docker engine's disk is full.
+        Raises EngineFullError instead if the Docker engine's disk is full.
         """
         recipe, folder, tag = implementation.dockerfile, implementation.folder, image_tag(implementation)
         if not recipe.exists():
@@ -233,7 +233,7 @@ class DockerRuntime:
     def start(
         self, implementation: Implementation, database: DatabaseAddress, log: Path, *, ready_path: str
     ) -> Iterator[Server]:
-        """Start a container and wait until the server responds. Remove it at the end of the block."""
+        """Start a container and wait until the server responds. Remove the container at the end of the block."""
         techempower = techempower_container.is_techempower_folder(implementation)
         port = implementation.entry.port if techempower else self.server_port or free_port()
         if self.server_port and not techempower:
@@ -322,7 +322,7 @@ class DockerRuntime:
         return done.stdout.strip().splitlines()[-1]
 
     def own_generator(self, crate: str = "loadgen") -> str:
-        """Return a load generator's name. Build the image on the first call."""
+        """Build a load generator's image, unless this run has already built it. Return the generator's name."""
         if GENERATORS[crate] not in self._images:
             self._build_tool(OWN_GENERATORS[crate], GENERATORS[crate])
         return crate

@@ -26,7 +26,7 @@ class GeneratorProgram:
         self._control = control
 
     def begin(self) -> None:
-        """If the generator waits, wait for ``ready`` and send ``go``. Raises LoadError if it is not ready in time."""
+        """If the generator waits for ``go``, wait until it is ready and send ``go``. Raises LoadError if it is late."""
         if self._control is not None:
             self.await_ready()
             self.go()

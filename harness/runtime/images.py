@@ -27,7 +27,7 @@ RUN_TAG = ":run-"  # precedes the run's token in temporary tags
 
 @dataclass(frozen=True, kw_only=True)
 class OwnImage:
-    """An image that tfb tagged. ``name`` is the tag, or the image id if the tag now names a different image."""
+    """An image that tfb tagged. ``name`` is the tag, or the image id if the tag no longer names this image."""
 
     name: str
     description: str
@@ -43,7 +43,7 @@ class _Entry:
 
 
 def is_foreign(tag: str) -> bool:
-    """Return whether a tag names an image that tfb did not build, so that a build must not move the tag."""
+    """Return whether a tag names an image that tfb did not build. A build must not move such a tag."""
     image = inspect("image", tag)
     labels = ((image or {}).get("Config") or {}).get("Labels") or {}
     return image is not None and labels.get(IMAGE_LABEL) != tag
@@ -81,9 +81,9 @@ def _own(name: str, description: str, image: dict[str, Any]) -> OwnImage:
 
 
 def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Remove tags, and images without further tags. Return (tag, reason) for each tag that cannot be removed.
+    """Remove tags or images by id. Return (name, reason) for each one that cannot be removed.
 
-    For example, a container may still be using the image.
+    Removing the last tag deletes the image. The engine refuses this if a container uses the image.
     """
     remaining = []
     for name in names:

@@ -34,7 +34,7 @@ _MISSING = re.compile(
 
 
 def script_hint(folder: Path, output: str, *, command: Sequence[str] = ()) -> str:
-    """Return a hint if ``command`` or the server may have failed because a script did not run, otherwise ""."""
+    """Return a hint if a disabled install script may be why ``command`` or the server failed, otherwise ""."""
     installs = bool(_INSTALLERS.search(" ".join(command)))
     packaged = (folder / "package.json").exists() or any(folder.glob("*/package.json"))
     return f"\n{HINT}" if installs or (packaged and _MISSING.search(output)) else ""
@@ -51,7 +51,7 @@ class InstallScriptPolicy:
         self._environment = {**environment, **SCRIPTS_ON}
 
     def run(self) -> None:
-        """Run the scripts of allowed packages that are already installed. Raises BuildError if a script fails."""
+        """Run the scripts of allowed packages installed since the last call. Raises BuildError if a script fails."""
         for name in list(self._remaining):
             for home in self._homes():
                 if (home / "node_modules" / name / "package.json").is_file():

@@ -84,7 +84,7 @@ class LocalProgram(ProcessTreeMeter, ServerProgram):
     def require_listening(self, endpoint: Endpoint) -> None:
         """Raise StartError if the address that responded does not belong to the server's processes.
 
-        For Unix sockets, every connection has already been checked.
+        Unix sockets need no check here, because ``UnixSocket.connect`` checks which process is listening.
         """
         port = endpoint.port
         if not endpoint.unix and not self._listening() & {(host, port) for host in (endpoint.host, *ANY_ADDRESS)}:
@@ -238,7 +238,7 @@ class LocalRuntime:
             contract = contract_variables(implementation, database, port) | inputs.variables()
             variables = base | account_variables | contract | local.env
             stack.callback(process.truncate_log, log)
-            spawn.start_guardian()  # start it before the clock, to exclude it from the startup time
+            spawn.start_guardian()  # before ``started_at``, so that it does not count as startup time
             started_at = time.monotonic()
             with safe_write.append(log, private=True) as output, naming_run_command(implementation):
                 options = process.ProcessOptions(
@@ -309,14 +309,14 @@ def naming_run_command(implementation: Implementation) -> Iterator[None]:
 
 
 def describe_run_command(implementation: Implementation, log: Path) -> str:
-    """Return the command of a server that failed to start. If a disabled script may be the cause, add a hint."""
+    """Return the command of a server that failed to start. Add a hint if a disabled install script may be the cause."""
     command = shlex.join(implementation.local.run if implementation.local else ())
     source = f"\ncommand: {command} (local.run of {implementation.folder / CONFIG_FILE})"
     return source + install_scripts.script_hint(implementation.folder, process.tail(log, 50))
 
 
 def contract_variables(implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
-    """Return a server's port and database variables. A service gets no HOST, and gets DB variables only if needed."""
+    """Return a server's port and database variables. A service gets no HOST, and DB variables only with a database."""
     address = {"PORT": str(port)} if implementation.is_service else {"HOST": "127.0.0.1", "PORT": str(port)}
     if implementation.is_service and implementation.entry.database == "none":
         return address
@@ -347,7 +347,7 @@ def require_free_port(port: int) -> None:
 
 
 def describe_listener(port: int) -> str:
-    """Describe the process that listens on a port by name and pid, if this user may see them."""
+    """Return the name and pid of the process that listens on a port, or "another user's process" if they are hidden."""
     with contextlib.suppress(psutil.Error):  # the process has exited
         for connection in psutil.net_connections(kind="tcp"):
             matches = connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN

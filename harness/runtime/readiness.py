@@ -220,7 +220,7 @@ def wait_until_ready(
 ) -> float:
     """Wait until the server responds as expected, and set ``server.endpoint``. Return the startup time in seconds.
 
-    Request ``path``, unless the implementation declares a request. ``started_at`` is a value of time.monotonic().
+    Request ``path``, unless the implementation has a ``ready_request``. ``started_at`` is from time.monotonic().
     ``listens_elsewhere`` returns a message if the server listens on the wrong port. Raises ServerDiedError if the
     server exits. Raises StartError at the time limit, or earlier if the server is idle and waiting will not help.
     """

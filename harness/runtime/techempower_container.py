@@ -43,7 +43,7 @@ def run_arguments(
 ) -> list[str]:
     """Return the arguments for ``docker`` that start the server. Raises UsageError if ``docker_cmd`` is malformed.
 
-    ``limits`` contains the variables that compose.yaml reads. ``database_host`` is an external PostgreSQL server.
+    ``limits`` contains compose.yaml's variables, such as TFB_SERVER_PIDS. ``database_host`` is an external PostgreSQL.
     """
     entry = implementation.entry
     # TechEmpower's toolset limits open files to 200,000.

@@ -1,4 +1,4 @@
-"""Runs toolset/upstream, which implementations call in the fan-out test type. They all share a single process."""
+"""Runs toolset/upstream, the server that implementations call in the fan-out test type, as a single process."""
 
 import json
 from functools import cache
@@ -61,7 +61,7 @@ def available() -> bool:
 
 
 def upstream_for(implementation: Implementation) -> UpstreamProcess | None:
-    """Return the upstream server if a test type calls it and this machine can build it, otherwise None."""
+    """Return the upstream server, or None if no test type calls it or this machine cannot build it."""
     calls = any(kind.calls_upstream for kind in implementation.test_types.values())
     return _shared() if calls and available() else None
 

@@ -102,7 +102,7 @@ def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
 
 
 def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests | None, PooledRequests | None]:
-    """Return the highest load that met the goal, and the lowest load above it that missed the goal.
+    """Return the highest load that met the goal, and the lowest load above it that missed the goal. Either may be None.
 
     ``trials`` must belong to one process. Loads below the capacity should meet the goal, and loads above it should miss
     it. Use the boundary with the fewest exceptions to this rule. If several boundaries tie, use the lowest. A single
@@ -223,7 +223,7 @@ def _capacity_rows(
 def _rank_brackets(
     info: RunInfo, brackets: Mapping[str, Mapping[int, tuple[float, float]]]
 ) -> dict[str, ranking_model.Standing]:
-    """Rank implementations by the geometric mean of the two loads in their brackets. Reports show the lower load.
+    """Rank implementations by capacity, the geometric mean of each bracket's two loads. Reports show the lower load.
 
     The capacity is assumed to be uniformly distributed within the bracket, which adds a variance of width² / 12.
     Additional processes do not reduce this variance, because all searches try the same loads.

@@ -38,7 +38,7 @@ def compare(a: RunRecords, b: RunRecords, threshold: float) -> Comparison:
 
     If A and B were measured in the same rounds (``compare --base``), they are compared within rounds. In separate runs,
     errors shared by all cells of a run do not cancel. Holm's correction applies to all cells of a metric together. A
-    cell's verdict is "same" if the interval lies within the relative difference ``threshold``.
+    cell's verdict is "same" if the ratio's interval lies within the relative difference ``threshold``.
     """
     cells = collect_cells(a.trials), collect_cells(b.trials)
     reasons = [unranked_reasons(side.info, side.trials, side.processes, side.verdicts) for side in (a, b)]
@@ -105,10 +105,10 @@ def ratio_of_values(a: Mapping[int, float], b: Mapping[int, float], confidence: 
 def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str, measured_at: float) -> NoiseFloor:
     """Return the largest difference between two copies of an implementation (A/A) that is consistent with the data.
 
-    The copies' processes with the same number form a pair. The ratio of each pair is averaged over the common cells.
-    More pairs reduce the contribution of chance. They do not reduce a lasting advantage of one copy, for example from
-    start order or memory layout. The average hides differences in a single cell, so the floor is at least as large as
-    any significant difference in a cell.
+    Two processes with the same number, one of each copy, form a pair. The ratio of each pair is averaged over the
+    common cells. More pairs reduce the contribution of chance. They do not reduce a lasting advantage of one copy, for
+    example from start order or memory layout. The average hides differences in a single cell, so the floor is at least
+    as large as any significant difference in a cell.
 
     Args:
         trials: Trials of the run.
@@ -146,7 +146,7 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
 
 
 def _within_rounds(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
-    """Return B minus A for each cell. A and B are rows of the same table, so the effects of rounds cancel."""
+    """Return B's log mean minus A's for each cell. A and B are rows of the same table, so the effects of rounds cancel."""
     joint = {(side + key[0], *key[1:]): cell for side, cells in (("A ", a), ("B ", b)) for key, cell in cells.items()}
     tables, differences = ValueTables.of(joint, metric), {}
     for table in tables.fits:
@@ -160,7 +160,7 @@ def _within_rounds(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cel
 
 
 def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
-    """Return B minus A for each cell of two separate runs.
+    """Return B's log mean minus A's for each cell of two separate runs.
 
     In a run, processes with the same number share an error. This error does not cancel in the difference between
     separate runs, so it is added to the error of the difference.
@@ -187,7 +187,11 @@ def _between_runs(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[Cell
 def _effects(
     differences: Mapping[CellKey, Differences], metric: Metric, floor: float, margin: float
 ) -> dict[CellKey, Effect]:
-    """Convert differences to ratios with verdicts. The noise ``floor`` and ``margin`` are relative differences."""
+    """Convert differences to ratios with verdicts.
+
+    The verdict is "same" if the ratio's interval lies within ``margin``, a relative difference. It is "faster" or
+    "slower" only if the ratio differs by at least ``floor``, the noise floor.
+    """
     p_values = {key: float(each.p_values()[0]) for key, each in differences.items()}
     tested = [key for key, p in p_values.items() if np.isfinite(p)]
     rejected = dict(zip(tested, pairs.holm(np.asarray([p_values[key] for key in tested]), 1 - CONFIDENCE), strict=True))

@@ -54,7 +54,10 @@ def ranked_operation_times(trial: Trial) -> Mapping[float, int]:
 
 
 def latency_percentile(trial: Trial, point: str) -> float | None:
-    """Return a latency percentile, for example "99", in seconds. For a scenario, use only the ranked operation."""
+    """Return a latency percentile, for example "99", in seconds, or None if too few requests were slower.
+
+    For a scenario, use only the ranked operation.
+    """
     if isinstance(trial.load, Scenario):
         counts = ranked_operation_times(trial)
         total, passed = sum(counts.values()), 0
@@ -260,7 +263,7 @@ def joining_baseline(info: RunInfo) -> str | None:
 
 
 def best_load(cells: Mapping[Load, CellTrials]) -> Load | None:
-    """Return the load with the highest median throughput over processes."""
+    """Return the load with the highest median throughput over processes, or None if no load has a valid trial."""
     medians = {load: cell.median(THROUGHPUT) for load, cell in cells.items() if cell.valid}
     return max(medians, key=lambda load: (medians[load] or 0.0, -load.connections)) if medians else None
 
@@ -269,8 +272,8 @@ def headline_table_load(cells: Mapping[str, Mapping[Load, CellTrials]]) -> Load 
     """Return the load of a test type's headline table. None means the best load of each implementation.
 
     For test types that sweep the number of queries, it is the load with the most queries. For a scenario, it is the
-    factor at which most implementations have valid trials; if factors tie, the highest. For other test types, it is the
-    load with the most trials, unless a different load has at least half as many. In that case, return None.
+    factor at which the largest number of implementations have valid trials; if factors tie, the highest. For other
+    test types, it is the load with the most trials. Return None if a different load has at least half as many.
     """
     loads: dict[Load, list[CellTrials]] = defaultdict(list)
     for own in cells.values():

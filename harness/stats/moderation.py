@@ -1,6 +1,6 @@
 """Moderates variances: shrinks the variance of each row towards an estimate from the whole run (empirical Bayes).
 
-The prior variance of a process's value is the noise of the windows plus the variance between processes. The variance
+The prior variance of a process's value is the noise of the trials plus the variance between processes. The variance
 between processes is estimated for the whole run. If few processes were measured, the estimate is shrunk towards an
 assumed standard deviation of 5 %. For a server with three or more processes, the observed variance also contributes.
 The more the servers of the run differ in variance, the more weight their observed variances receive (Smyth 2004, Stat.
@@ -25,7 +25,7 @@ MAX_HALF_WIDTH = 300.0  # on the log scale; an interval with a larger half-width
 
 ASSUMED_SD = 0.05  # standard deviation between processes if no server has two processes
 ASSUMED_DF = 3.0  # if an estimate has fewer degrees of freedom than this, ASSUMED_SD contributes the rest
-MAX_DF = 100.0  # degrees of freedom that an assumed variance receives
+MAX_DF = 100.0  # degrees of freedom of a variance that is assumed instead of estimated
 CROSS_TEST_R2 = 0.5  # squared correlation between a process's deviations in two test types
 # Noise may hide the variance between processes, so the estimate is at least this many standard errors of the noise.
 HIDDEN_NOISE_SE = 0.7
@@ -46,14 +46,14 @@ class ModeratedVariances:
 class Prior:
     """The prior of a metric's variances, estimated from all tables of a run."""
 
-    between_variance: float  # variance between processes, without the noise of windows
+    between_variance: float  # variance between processes, without the noise of trials
     between_df: float
     # Prior degrees of freedom of the variance between processes: infinite if all servers have equal variances, NaN if
     # unknown.
     prior_df: float
-    window_prior_df: float  # prior degrees of freedom of the variance between windows
-    window_variance: float  # variance between windows, pooled over all tables; used for tables with too few rows
-    window_df: float
+    trial_prior_df: float  # prior degrees of freedom of the variance between trials of a process
+    trial_variance: float  # variance between trials, pooled over all tables; used for tables with too few rows
+    trial_df: float
     # Variance and degrees of freedom of each server with an unexpectedly large variance between processes.
     variance_outliers: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -62,15 +62,15 @@ def estimate_prior(tables: Sequence[TableFit]) -> Prior:
     """Estimate the variance between processes in a run, and how much servers differ in this variance."""
     nested = [table for table in tables if table.within.df.any()]
     typical = [(table.within.variance * table.within.df, table.within.df, ~table.within.outliers) for table in nested]
-    window_df = sum(float(df[use].sum()) for _, df, use in typical)
+    trial_df = sum(float(df[use].sum()) for _, df, use in typical)
     squares = sum(float(np.nansum(each[use])) for each, _, use in typical)
     prior = Prior(
         between_variance=ASSUMED_SD**2,
         between_df=MAX_DF,
         prior_df=np.inf,
-        window_prior_df=estimate_prior_df([(table.names, table.within.variance, table.within.df) for table in nested]),
-        window_variance=squares / window_df if window_df else np.nan,
-        window_df=window_df,
+        trial_prior_df=estimate_prior_df([(table.names, table.within.variance, table.within.df) for table in nested]),
+        trial_variance=squares / trial_df if trial_df else np.nan,
+        trial_df=trial_df,
     )
     variance, df = _between_variance(nested, prior)
     prior = replace(prior, between_variance=variance, between_df=df)
@@ -87,7 +87,7 @@ def estimate_prior(tables: Sequence[TableFit]) -> Prior:
 
 
 def _variance_outliers(tables: Sequence[TableFit], prior: Prior) -> dict[str, tuple[float, float]]:
-    """Return the variance and degrees of freedom of each server with an unexpectedly large variance over all tables."""
+    """Return each server whose variance over all tables is unexpectedly large, with (variance, degrees of freedom)."""
     by_name: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for table in tables:
         own = table.between
@@ -114,8 +114,8 @@ def _effective_df(df: FloatArray) -> float:
     return float(df.sum() / (1 + (len(df) - 1) * CROSS_TEST_R2))
 
 
-def window_variances(table: TableFit, prior: Prior) -> ModeratedVariances:
-    """Return the variance between windows for each row, shrunk towards the table's variance.
+def trial_variances(table: TableFit, prior: Prior) -> ModeratedVariances:
+    """Return the variance between a process's trials for each row, shrunk towards the table's variance.
 
     If the table has too few rows, the variance is shrunk towards the variance of the run.
     """
@@ -125,12 +125,12 @@ def window_variances(table: TableFit, prior: Prior) -> ModeratedVariances:
     total_df = float(df[~outliers].sum())
     location = float((own_variance * df)[~outliers].sum()) / total_df if total_df else np.nan
     if len(table.names) < MIN_SERVERS_FOR_PRIOR:
-        location, total_df = prior.window_variance, prior.window_df
-    if np.isinf(prior.window_prior_df) or not total_df:
+        location, total_df = prior.trial_variance, prior.trial_df
+    if np.isinf(prior.trial_prior_df) or not total_df:
         shrunk = ModeratedVariances(variance=np.full(len(df), location), df=np.full(len(df), total_df))
     else:
         expected = ModeratedVariances(variance=np.full(len(df), location), df=np.full(len(df), total_df))
-        shrunk = _shrink(own_variance, df, prior.window_prior_df, expected)
+        shrunk = _shrink(own_variance, df, prior.trial_prior_df, expected)
     return ModeratedVariances(
         variance=np.where(outliers, own_variance, shrunk.variance), df=np.where(outliers, df, shrunk.df)
     )
@@ -163,7 +163,7 @@ def shrink_towards_others(variance: FloatArray, df: FloatArray) -> ModeratedVari
 def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, float]:
     """Return the variance between processes and its degrees of freedom, estimated by the method of moments.
 
-    The noise of windows is subtracted from the observed variance of processes. The difference has a lower bound
+    The noise of trials is subtracted from the observed variance of processes. The difference has a lower bound
     (``HIDDEN_NOISE_SE``), because by chance, a few processes may differ less than their noise suggests.
     """
     squares = noise = weight = 0.0
@@ -173,8 +173,8 @@ def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, 
         use = (own.df > 0) & ~own.outliers & ~table.within.outliers
         df = own.df[use]
         squares += float((own.variance[use] * df).sum())
-        of_windows = np.nan_to_num(window_variances(table, prior).variance[use]) * table.within.leverage[use]
-        noise += float((of_windows * df).sum())
+        of_trials = np.nan_to_num(trial_variances(table, prior).variance[use]) * table.within.leverage[use]
+        noise += float((of_trials * df).sum())
         weight += float(df.sum())
         for name, count in zip(np.asarray(table.names)[use].tolist(), df.tolist(), strict=True):
             by_name[name].append(count)
@@ -189,16 +189,16 @@ def _between_variance(tables: Sequence[TableFit], prior: Prior) -> tuple[float, 
 def expected_variance(table: TableFit, prior: Prior) -> ModeratedVariances:
     """Predict the variance of a process's value in each row, based on the whole run. An unknown variance is NaN.
 
-    The degrees of freedom follow Satterthwaite (1946). If every process has a single window, the result is the observed
-    variance of processes, pooled over the rows of the table. This variance includes the noise of windows.
+    The degrees of freedom follow Satterthwaite (1946). If every process has a single trial, the result is the observed
+    variance of processes, pooled over the rows of the table. This variance includes the noise of trials.
     """
     rows = len(table.names)
     if table.within.df.any():
-        windows = window_variances(table, prior)
-        from_windows = windows.variance * table.within.leverage
-        total = from_windows + prior.between_variance
+        trials = trial_variances(table, prior)
+        from_trials = trials.variance * table.within.leverage
+        total = from_trials + prior.between_variance
         with np.errstate(divide="ignore", invalid="ignore"):
-            joint = total**2 / (from_windows**2 / windows.df + prior.between_variance**2 / prior.between_df)
+            joint = total**2 / (from_trials**2 / trials.df + prior.between_variance**2 / prior.between_df)
         return ModeratedVariances(variance=total, df=np.where(np.isfinite(total), joint, 0.0))
     own = table.between
     use = (own.df > 0) & ~own.outliers
@@ -227,7 +227,7 @@ class RowMeans:
 def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
     """Return the means of a table's rows with moderated errors.
 
-    The noise of a row's windows is a lower bound of the row's error.
+    The noise of a row's trials is a lower bound of the row's error.
     """
     expected = expected_variance(table, prior)
     prior_df = np.inf if len(table.names) == 2 else prior.prior_df
@@ -246,8 +246,8 @@ def moderated_means(table: TableFit, prior: Prior) -> RowMeans:
     outlier_df = outlier_df + np.nan_to_num(np.minimum(outlier_df, prior_df))
     df = np.where(outlier > variance, outlier_df, df)
     variance = np.where(outlier > variance, outlier, variance)
-    window_noise = np.nan_to_num(window_variances(table, prior).variance * table.within.leverage)
-    variance = np.maximum(variance, window_noise)
+    trial_noise = np.nan_to_num(trial_variances(table, prior).variance * table.within.leverage)
+    variance = np.maximum(variance, trial_noise)
     error, shared = variance * fitted.leverage, None
     if table.merged and np.isfinite(fitted.leverage).all():
         # Each row's variance contributes to the errors of the column effects. In joined parts, the baseline
@@ -298,24 +298,24 @@ def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) 
     """Average the rows in ``names`` over several tables. Every table must contain these rows.
 
     Each process contributes a single value, the mean over the tables, because the tables' values are not independent.
-    Omit processes that are missing from a table.
+    Omit processes that are missing from at least one table.
     """
     columns = sorted({column for table in tables for column in table.columns})
     values, share = np.zeros((len(names), len(columns))), 1 / len(tables)
-    mean, from_windows, window_df = (np.zeros(len(names)) for _ in range(3))
+    mean, from_trials, trial_df = (np.zeros(len(names)) for _ in range(3))
     for table in tables:
         rows = [list(table.names).index(name) for name in names]
         aligned = np.full_like(values, np.nan)
         aligned[:, [columns.index(column) for column in table.columns]] = table.values[rows]
         values += aligned * share
         mean += table.between.mean[rows] * share
-        windows = window_variances(table, prior)
-        variance, df = windows.variance, windows.df
-        if not df.any():  # every process has a single window in this table, so use the variance of the run
-            variance, df = (np.full(len(variance), each) for each in (prior.window_variance, prior.window_df))
-        from_windows += (variance * table.within.leverage)[rows] * share**2
-        window_df += df[rows]
-    within = RowVariances(variance=from_windows, df=window_df, leverage=np.ones(len(names)))
+        trials = trial_variances(table, prior)
+        variance, df = trials.variance, trials.df
+        if not df.any():  # every process has a single trial in this table, so use the variance of the run
+            variance, df = (np.full(len(variance), each) for each in (prior.trial_variance, prior.trial_df))
+        from_trials += (variance * table.within.leverage)[rows] * share**2
+        trial_df += df[rows]
+    within = RowVariances(variance=from_trials, df=trial_df, leverage=np.ones(len(names)))
     joint = fit_process_values(names, columns, values, within, merged=tables[0].merged)
     # Variance of the mean over correlated test types, divided by the variance in a single test type.
     of_mean = CROSS_TEST_R2**0.5 + (1 - CROSS_TEST_R2**0.5) * share
@@ -323,7 +323,7 @@ def pool_tables(tables: Sequence[TableFit], names: Sequence[str], prior: Prior) 
     pooled = replace(
         prior,
         between_variance=prior.between_variance * of_mean,
-        window_prior_df=0.0,
+        trial_prior_df=0.0,
         variance_outliers=outliers,
     )
     return replace(moderated_means(joint, pooled), mean=mean)

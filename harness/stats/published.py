@@ -104,7 +104,9 @@ def _parse_number(value: float | str) -> float:
 
 
 def compare_with_round(round_: PublishedRates, ranking: Ranking) -> RoundComparison:
-    """Compare a run with a round, in the run's order of test types. The run's ``x@tree`` matches ``x`` in the round.
+    """Compare a run with a round, in the run's order of test types.
+
+    An implementation ``x@tree`` of the run is compared with ``x`` in the round.
 
     If the run's leading metric is CPU per request, compare the inverse with the round's throughput. The inverse is
     proportional to the throughput of a server that has the machine to itself.

@@ -183,7 +183,7 @@ def _rank_table(kind: str, load: Load | None, run: _RankingInput) -> ranking_mod
 def _rank_as_at_most(
     standings: dict[str, ranking_model.Standing], cold: Collection[str]
 ) -> dict[str, ranking_model.Standing]:
-    """Include rank 1 in the interval of each row in ``cold``, because the measured cost is only an upper bound."""
+    """Include rank 1 in the interval of each row in ``cold`` (not warmed up): a warm server might cost less."""
     return {
         name: standing.model_copy(update={"rank": standing.rank.model_copy(update={"low": 1})})
         if name in cold
@@ -276,7 +276,7 @@ TestTypeRankings = Mapping[str, ranking_model.TestTypeRanking]
 
 
 def _score_parts(test_types: TestTypeRankings) -> tuple[TestTypeRankings, Mapping[str, TestTypeRankings]]:
-    """Return the test types of the overall score and of each group's score. If all have groups, ignore the groups."""
+    """Return (test types of the overall score, test types by group). If all have a group, return all and no groups."""
     parts: dict[str, dict[str, ranking_model.TestTypeRanking]] = {}
     for kind, ranking in test_types.items():
         parts.setdefault(ranking.group, {})[kind] = ranking
@@ -287,7 +287,7 @@ def _score_parts(test_types: TestTypeRankings) -> tuple[TestTypeRankings, Mappin
 def _overall_scores(
     run: _RankingInput, test_types: Mapping[str, ranking_model.TestTypeRanking]
 ) -> tuple[ranking_model.Score, ...]:
-    """Return the scores: geometric means of ratios to the baseline, over all test types that the baseline has.
+    """Return the scores: geometric means of ratios to the baseline, over all test types with a baseline result.
 
     A score depends only on the run and the baseline, so it does not change when a reader filters a table. With
     arithmetic means, the order would depend on the choice of baseline (Fleming & Wallace 1986). An implementation

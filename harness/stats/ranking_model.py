@@ -53,7 +53,7 @@ class Standing(Record):
     position: int  # position in the order of point estimates, 1-based
     rank: RankInterval  # possible ranks
     tie_group: int  # tie group number
-    to_reference: Ratio | None  # ratio of this row to the baseline
+    to_reference: Ratio | None  # ratio of this row to the baseline; None if the table lacks the baseline
     to_best: Ratio | None  # ratio of this row to the best row in the table
 
 
@@ -110,7 +110,7 @@ class TestTypeRanking(Record):
     __test__ = False  # prevents pytest from collecting the class
 
     test_type: str  # test type name
-    group: str = ""  # group of test types with a score of its own; empty for the overall score
+    group: str = ""  # group of test types that has a separate score; empty if the test type counts in the overall score
     headline: Table  # table that reports show by default and that the overall score uses
     tables: tuple[Table, ...]  # a table per load
 
@@ -153,7 +153,8 @@ class GoalRow(Record):
 
     implementation: str  # implementation name
     capacity: Standing | None  # capacity in requests/s or, for a scenario, as a load factor
-    above: float | None  # lowest rate (or factor) that is above the capacity and missed the goal (median)
+    # Lowest rate (or factor) that is above the capacity and missed the goal (median across processes).
+    above: float | None
     # Closed-loop throughput (median across processes).
     closed_loop: Annotated[float | None, Field(alias="closed_loop_requests_per_second")] = None
     ranked: bool = True  # whether the row is ranked

@@ -2,10 +2,10 @@
 
 Trials of the same round are measured at about the same time, so the effect of a round reflects the state of the machine
 at that time. After the effects of rounds are removed, each process has a single value. Processes with the same number
-also share effects, such as drift of the machine, which are removed next.
+also share effects, such as drift of the machine. These effects are removed next.
 
-All errors are computed from the differences between processes. The windows of a process share memory layout and
-compilation, so additional windows are no substitute for an additional process (Kalibera & Jones 2013). In a run merged
+All errors are computed from the differences between processes. The trials of a process share memory layout and
+compilation, so additional trials are no substitute for an additional process (Kalibera & Jones 2013). In a run merged
 from several deployments, errors are computed from the differences between deployments, because a deployment may favour
 a server.
 """
@@ -131,7 +131,7 @@ class TableFit:
     processes: NDArray[np.int64]  # number of processes in each row
     between: AdditiveFit  # fit of the process values
     merged: Merged
-    within: RowVariances  # variances between windows; ``variance`` times ``leverage`` is a process value's variance
+    within: RowVariances  # variance between trials; times ``leverage``, it is the noise of a process value
 
 
 def fit_values(values: Mapping[str, Mapping[Position, float]], *, merged: Merged = "") -> TableFit:
@@ -173,8 +173,8 @@ def fit_process_values(
 ) -> TableFit:
     """Fit a table (rows x processes) with a value per process.
 
-    In a merged run, machines differ, so column effects are always removed. In other runs in which every process has a
-    single window, column effects are removed only if an F test finds them.
+    Remove column effects. In a table in which every process has a single trial, remove them only if an F test finds
+    them. Always remove them in a merged run, because machines differ, and in a table with few rows.
     """
     between = fit_additive(values, joins_parts=merged == "parts")
     if len(names) >= MIN_SERVERS_FOR_PRIOR and not within.df.any() and not merged:

@@ -62,7 +62,7 @@ class ValueTables:
         return moderation.estimate_prior(list(self.fits.values()))
 
     def fit(self, rows: TableValues) -> TableFit:
-        """Fit an additional table, which does not contribute to the prior.
+        """Fit a table. Only the tables in ``values`` contribute to the prior.
 
         In joined parts, omit rows that no process connects to the baseline, because machines differ.
         """
@@ -150,12 +150,12 @@ def estimate_from_logs(logs: FloatArray, width: float) -> Estimate:
 def estimate_percentiles(
     loads: Iterable[tuple[int, Mapping[str, float], int]], points: Collection[str] | None = None
 ) -> dict[str, Estimate]:
-    """Return, for each latency percentile, the median over processes with an interval.
+    """Return the median over processes, and its interval, for each latency percentile.
 
-    A percentile is omitted if any process lacks a load with enough responses for this percentile.
+    A percentile is omitted if any process lacks a trial with enough responses for this percentile.
 
     Args:
-        loads: One tuple per load: (process number, {percentile such as "99": seconds}, number of responses).
+        loads: One tuple per trial: (process number, {percentile such as "99": seconds}, number of responses).
         points: Percentiles to return; None for all.
     """
     values: defaultdict[str, defaultdict[int, list[float]]] = defaultdict(lambda: defaultdict(list))

@@ -77,7 +77,7 @@ def tables_as_answered(evidence: OrderEvidence) -> Iterator[Finding]:
 
 @order_check("order.6", _wrote)
 def answer_agrees(evidence: OrderEvidence) -> Iterator[Finding]:
-    """Require that the response to a write contains the stored order."""
+    """Require that the response to a write describes the stored order."""
     for observed in _written(evidence):
         number = observed.call.order or observed.id or 0
         stored = observed.settled.get(number)

@@ -108,7 +108,10 @@ class ObservedCall:
 
     @property
     def wrote(self) -> bool:
-        """Return whether the call was a successful write and the tables before it are known."""
+        """Return whether the call is a write that succeeded and can be checked.
+
+        tfb must have read the tables before the call, and they must have contained the order in the path, if any.
+        """
         call = self.call
         says_so = self.good and call.status < 300 and not call.reads
         return says_so and self.before is not None and (not call.order or call.order in self.before)
@@ -131,7 +134,7 @@ class ObservedCall:
         return number if type(number) is int else None
 
     def differences(self, state: OrdersById) -> Iterator[Finding]:
-        """Yield the differences between ``state`` and the tables that this write should produce."""
+        """Yield the differences between ``state`` and the tables that this call should produce."""
         for finding in differences([self], self.before or {}, state, self.prices):
             yield replace(finding, message=f"{self.call}: {finding.message}")
 
@@ -167,7 +170,7 @@ def judging(
     *,
     stricter: bool = False,
 ) -> Callable[[Callable[[T], Iterator[Finding]]], Check]:
-    """Return a decorator that turns a function of ``Evidence.extension`` into a check.
+    """Return a decorator that turns a function into a check, which calls it with ``Evidence.extension``.
 
     ``needs`` returns whether the evidence contains anything to check. ``stricter`` marks a rule that TechEmpower lacks.
     """

@@ -90,7 +90,7 @@ class OrderLoad:
     prices: Prices
     snapshots: Sequence[OrdersSnapshot]  # the last snapshot was taken after the load
     counts: Sequence[NormalisedStatement] | None = None  # None if statements were not counted exactly
-    open_statements: int = 0  # number of open transactions; PostgreSQL has not counted their last statements
+    open_statements: int = 0  # number of open transactions, whose last statements PostgreSQL has not counted yet
 
     @property
     def after(self) -> OrdersById:
@@ -131,7 +131,7 @@ def _take_snapshots(tables: OrderTables, snapshots: list[OrdersSnapshot], ended:
 def gather_evidence(
     responses_file: Path, database: DatabaseAddress, observations: OrderObservations
 ) -> tuple[Evidence, int]:
-    """Return the evidence from a load and the number of arrivals. Raises LoadError for an unreadable file."""
+    """Return (evidence about a load, number of arrivals). Raises LoadError for an unreadable file."""
     arrivals = tuple(read(responses_file))
     with order_tables(database) as tables:
         tables.settle()
@@ -261,7 +261,7 @@ def _contradicting_snapshots(arrival: Arrival, number: int, load: OrderLoad) -> 
 
 @load_check("order.12")
 def load_answers_agree(load: OrderLoad) -> Iterator[Finding]:
-    """Require that each response body reflects all earlier requests of the arrival."""
+    """Require that each response body reflects the arrival's requests up to this response."""
     for arrival in load.arrivals:
         if arrival.order is not None:
             for step, state in _replay_steps(arrival.order, arrival.steps, load.prices)[1]:

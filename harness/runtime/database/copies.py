@@ -152,7 +152,7 @@ class RunDatabase:
             execute_all(drops)
 
     def _count_copy(self, change: int) -> None:
-        """Count private databases. While there are any, forbid connections to the shared database."""
+        """Change the number of private databases. While it is positive, forbid connections to the shared database."""
         before, self._copies = self._copies, self._copies + change
         if bool(before) == bool(self._copies):
             return

@@ -23,14 +23,14 @@ class NoDatabase:
         """Do nothing, because there are no tables."""
 
     def meter(self) -> None:
-        """Return no meter, because there is no database."""
+        """Return None, because tfb starts no database processes that it could meter."""
 
     def crash_reason(self) -> None:
         """Return None, because tfb does not monitor the database."""
 
     @contextmanager
     def private_database(self, _name: str, *, empty: bool = False) -> "Iterator[NoDatabase]":
-        """Yield this placeholder, because the server needs no other database."""
+        """Yield this database, because there are no private databases."""
         yield self
 
 
@@ -43,7 +43,7 @@ class ExternalDatabase(NoDatabase):
         self.address = address
 
     def restore(self) -> None:
-        """Restore the seeded rows, including those of plugins' tables that exist."""
+        """Restore the seeded rows. Skip a plugin's tables if they do not exist."""
         with connect(self.address) as connection:
             execute_script(connection, "reload.sql")
             for tables in TABLE_SETS:
