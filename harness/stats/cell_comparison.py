@@ -146,7 +146,10 @@ def noise_floor(trials: Sequence[Trial], names: tuple[str, str], *, profile: str
 
 
 def _within_rounds(a: TrialsByCell, b: TrialsByCell, metric: Metric) -> dict[CellKey, Differences]:
-    """Return B's log mean minus A's for each cell. A and B are rows of the same table, so the effects of rounds cancel."""
+    """Return B's log mean minus A's for each cell.
+
+    A and B are rows of the same table, so the effects of rounds cancel.
+    """
     joint = {(side + key[0], *key[1:]): cell for side, cells in (("A ", a), ("B ", b)) for key, cell in cells.items()}
     tables, differences = ValueTables.of(joint, metric), {}
     for table in tables.fits:

@@ -75,7 +75,7 @@ def test_variance_outlier_differs_from_fourfold_server() -> None:
     assert 5 <= place.rank.low <= place.position <= place.rank.high <= 13
 
 
-def test_window_variance_outlier_widens_only_its_intervals() -> None:
+def test_trial_variance_outlier_widens_only_its_intervals() -> None:
     places = [(process, number) for process in range(2) for number in range(5)]
     scatter = {**{f"s{n}": 0.02 for n in range(9)}, "wild": 0.5}
     run = {n: {(p, r): math.exp(s * luck(n, p, r) + 0.01 * luck(n, p)) for p, r in places} for n, s in scatter.items()}
@@ -94,8 +94,8 @@ def test_effects_of_rounds_are_not_noise() -> None:
     assert table.within.variance == pytest.approx([0.0, 0.0], abs=1e-20)
 
 
-def test_windows_do_not_count_as_processes() -> None:
-    """The variance between processes bounds an interval's width from below, however many windows there are."""
+def test_trials_do_not_count_as_processes() -> None:
+    """The variance between processes bounds an interval's width from below, however many trials there are."""
     generator, widths = np.random.default_rng(5), []
     for rounds in (5, 50, 500):
         logs = {
@@ -149,7 +149,7 @@ def test_shared_process_effect_widens_absolute_values_only() -> None:
 
 @pytest.mark.parametrize(("drift", "most"), [(0.0, 0.09), (0.03, 0.13)])
 def test_intervals_of_two_processes_cover_and_stay_bounded(drift: float, most: float) -> None:
-    """The standard deviation is 3 % between processes and 5 % between windows."""
+    """The standard deviation is 3 % between processes and 5 % between trials."""
     generator, coverages, widths = np.random.default_rng(9), [], []
     for _ in range(80):
         shared, own = generator.normal(size=2) * drift, generator.normal(size=(4, 2)) * 0.03
