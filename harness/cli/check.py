@@ -42,6 +42,10 @@ CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
 # implementations. If the variable is unset, there is no deadline.
 DEADLINE_VARIABLE = "TFB_CHECK_UNTIL"
 CHECK_SECONDS = 32 * 60.0  # seconds from the start of the check to the deadline
+# Environment variable with the time (Unix time) after which no more tests start. On slow machines, the check then ends
+# within an hour and lists the skipped tests.
+END_VARIABLE = "TFB_CHECK_END"
+END_SECONDS = 54 * 60.0  # seconds from the start of the check to the end
 TEMPORARY_BYTES = 4 << 30  # minimum free space in /dev/shm for the tests' temporary files
 FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker and not recipe"
 Extent = Literal["fast", "usual", "all"]
@@ -252,6 +256,7 @@ def _environment(folder: Path, skipped_tests: Path) -> Mapping[str, str]:
         "TFB_STATE": str(state),
         SKIPPED_VARIABLE: str(skipped_tests),
         DEADLINE_VARIABLE: str(time.time() + CHECK_SECONDS),
+        END_VARIABLE: str(time.time() + END_SECONDS),
     }
 
 

@@ -32,6 +32,8 @@ FileReader = Callable[[Path], str | None]  # returns the stripped text of a file
 def read_machine() -> Machine:
     """Return current facts about this machine, and a grade."""
     groups = ControlGroups()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    nofile_soft, nofile_hard = (None if limit == resource.RLIM_INFINITY else limit for limit in limits)
     machine = Machine(
         hostname=socket.gethostname(),
         os=_os_name(),
@@ -40,8 +42,8 @@ def read_machine() -> Machine:
         cpus_online=os.cpu_count() or 1,
         cpus_usable=usable_cpus(),
         memory_bytes=min(psutil.virtual_memory().total, int(groups.memory_limit() or sys.maxsize)),
-        nofile_soft=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-        nofile_hard=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+        nofile_soft=nofile_soft,
+        nofile_hard=nofile_hard,
         load_average=os.getloadavg()[0],
         cpu_quota=groups.cpu_quota(),
     )

@@ -1,6 +1,6 @@
 """Reads a benchmark_config.json from TechEmpower's tree and ignores invalid keys with a warning.
 
-TechEmpower's toolset ignores unknown keys, and several hundred folders rely on that. A file with a ``local`` key was
+TechEmpower's toolset ignores unknown keys, and several hundred folders rely on that. A file with a ``local`` block was
 written for tfb, so every invalid key or value in the file is an error.
 """
 

@@ -23,8 +23,8 @@ class Machine(Record):
     turbo: bool | None = None  # whether turbo is enabled; None if unknown
     smt: bool | None = None  # whether simultaneous multithreading is enabled; None if unknown
     virtualised: str | None = None  # product name of the hypervisor; None if the machine is not virtual
-    nofile_soft: Int64 | None = None  # soft limit on open files
-    nofile_hard: Int64 | None = None  # hard limit on open files
+    nofile_soft: Int64 | None = None  # soft limit on open files; None if unlimited
+    nofile_hard: Int64 | None = None  # hard limit on open files; None if unlimited
     load_average: float | None = None  # load average over one minute; None if unknown
     # Percentage of time during which at least one task waited for a CPU (PSI "some avg10"); None if unknown.
     pressure_cpu: Annotated[float | None, Field(alias="pressure_cpu_percent")] = None

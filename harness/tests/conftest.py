@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from harness.cli.check import END_VARIABLE
+from harness.cli.scans import NOT_JUDGED
 from harness.host import interruption
 from harness.paths import REPOSITORY
 from harness.provisioning import requirements, toolchain
@@ -22,6 +25,7 @@ from harness.runtime.database.embedded import EmbeddedDatabase, embedded_databas
 from harness.tests.distribution import Grouped
 from harness.tests.scene import Scene, new_scene
 
+OUT_OF_TIME = f"{NOT_JUDGED}the check's time was over: run the tests with pytest, which has no limit"
 EXTRAS = REPOSITORY / "harness" / "extras"
 REMOVABLE = re.compile(r"harness(\.tests)?\.extras\.")
 
@@ -64,6 +68,12 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
             kind, condition = mark.args
             if toolchain.find_tool(kind, condition) is None:
                 item.add_marker(pytest.mark.skip(reason=f"{kind} {condition} is missing"))
+
+
+def pytest_runtest_setup() -> None:
+    """Skip tests that would start after the check's time is up."""
+    if time.time() > float(os.environ.get(END_VARIABLE) or "inf"):
+        pytest.skip(OUT_OF_TIME)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,5 +1,6 @@
 """``./tfb check`` installs tools, runs stages, and reports failed and skipped stages."""
 
+import json
 import os
 import re
 import signal
@@ -184,3 +185,12 @@ def test_only_the_named_stages_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran == ["lint", "types"]
     with pytest.raises(UsageError, match="unknown stage 'lnt'; did you mean lint"):
         check.command(only=("lnt",))
+
+
+def test_no_test_starts_after_the_end(tmp_path: Path) -> None:
+    environment = {**os.environ, check.END_VARIABLE: str(time.time() - 1), "TFB_SKIPPED": str(tmp_path / "skipped")}
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "harness/tests/test_plain_text.py"]
+    completed = subprocess.run(words, cwd=REPOSITORY, env=environment, check=False, capture_output=True, text=True)
+    assert (completed.returncode, " passed" in completed.stdout) == (0, False)
+    name, reason = json.loads((tmp_path / "skipped").read_text().splitlines()[0])
+    assert (name.startswith("harness/tests/test_plain_text.py"), reason.startswith(NOT_JUDGED)) == (True, True)
