@@ -56,8 +56,8 @@ func newDatabase(url string) (*database, error) {
 
 func (d *database) close() { d.pool.Close() }
 
-// patient returns a context for a request's queries. The context does not derive from the request's context: pgx closes
-// the connection of a cancelled query, so every client that disconnected would cost a pooled connection.
+// patient returns a context for a request's queries. The context does not derive from the request's context. Otherwise,
+// a client that disconnects would cancel its query, and pgx would then close the pooled connection.
 func patient() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), patience)
 }

@@ -6,7 +6,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,t
     && mkdir -p /usr/share/man/man1 \
     && apt-get install -y --no-install-recommends ca-certificates-java maven nodejs npm openjdk-25-jre-headless \
     && ln -s /usr/lib/jvm/java-25-openjdk-* /usr/lib/jvm/java-25
-# Maven runs only for seconds, and without the C2 compiler, it needs half the CPU time.
+# Maven runs so briefly that it needs only half the CPU time without the C2 compiler.
 ENV JAVA_HOME=/usr/lib/jvm/java-25 MAVEN_OPTS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" \
     NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 WORKDIR /app

@@ -5,7 +5,7 @@ import { BodyCodec } from '@vertx/web-common';
 
 const Runtime = Java.type('java.lang.Runtime');
 
-// The limit for all implementations is 256 connections to the upstream. The instances, one per CPU, share it equally.
+// As in all implementations, at most 256 connections to the upstream. The instances, one per CPU, get equal shares.
 const CONNECTIONS = Math.max(1, Math.floor(256 / Runtime.getRuntime().availableProcessors()));
 const PATIENCE_MS = 5000;
 

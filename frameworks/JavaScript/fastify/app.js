@@ -55,7 +55,8 @@ export async function createApp({ database, upstream, items, folder, ...options 
     done();
   });
 
-  // Read GET requests to the end. Otherwise, Node resets the HTTP/2 stream, even if a full window delays the response.
+  // Read GET requests to the end. Otherwise, if a response must wait for the client's HTTP/2 flow-control window, Node
+  // resets the stream before the response has ended.
   if (options.http2) {
     app.addHook('onRequest', (request, reply, done) => {
       if (request.method === 'GET') request.raw.resume();

@@ -20,7 +20,8 @@ from upstream import Upstream, UpstreamError
 
 UPSTREAM_URL = os.environ.get("UPSTREAM_URL")
 
-# The benchmark's rules require invalid numbers to be clamped. By default, FastAPI would respond with 422.
+# The benchmark's rules require a normal response to invalid values, to which FastAPI itself would respond with 422.
+# Numbers out of range are clamped, and other text becomes the fallback.
 QueryCount = Annotated[int, BeforeValidator(draws.query_count)]
 CallCount = Annotated[int, BeforeValidator(partial(draws.clamped, low=1, high=100, fallback=1))]
 Milliseconds = Annotated[int, BeforeValidator(partial(draws.clamped, low=0, high=1000, fallback=0))]

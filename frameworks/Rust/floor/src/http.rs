@@ -52,8 +52,8 @@ impl Request {
     }
 }
 
-/// Parses the first request in `bytes`, or returns None if it is incomplete. The response to invalid HTTP closes the
-/// connection.
+/// Parses the first request in `bytes`, or returns None if it is incomplete. For invalid HTTP, returns a request with
+/// the route `Refused`, whose response closes the connection.
 pub fn parse(bytes: &[u8]) -> Option<Request> {
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut []);

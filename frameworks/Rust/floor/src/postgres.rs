@@ -57,7 +57,7 @@ impl Handshake<'_> {
         Ok(())
     }
 
-    /// Returns the next message. An ErrorResponse becomes an error with the server's text.
+    /// Returns the next message. An ErrorResponse becomes an error with PostgreSQL's error message.
     fn receive(&mut self) -> io::Result<Message> {
         loop {
             match Message::parse(&mut self.input)? {
@@ -122,7 +122,7 @@ impl Handshake<'_> {
     }
 }
 
-// ---- messages to the server: Bind, Execute and Sync ----------------------------------------------------------------
+// ---- messages to PostgreSQL: Bind, Execute and Sync ----------------------------------------------------------------
 
 const EXECUTE_AND_SYNC: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
 // A Bind message consists of an empty portal name, statement name, parameter formats, parameters and result formats.
@@ -164,7 +164,7 @@ pub fn update_worlds(worlds: &[World], output: &mut Vec<u8>) {
     output.extend_from_slice(&EXECUTE_AND_SYNC);
 }
 
-// ---- messages from the server --------------------------------------------------------------------------------------
+// ---- messages from PostgreSQL --------------------------------------------------------------------------------------
 
 /// Returns the type, body and total length of the first message in `bytes`, or None if the message is incomplete.
 pub fn message(bytes: &[u8]) -> Option<(u8, &[u8], usize)> {
@@ -189,7 +189,7 @@ pub fn integer(column: &[u8]) -> Option<i32> {
     Some(i32::from_be_bytes(*column.first_chunk()?))
 }
 
-/// Returns the message (field M) of an ErrorResponse.
+/// Returns the error message (field M) of an ErrorResponse.
 pub fn words(error: &[u8]) -> String {
     let field = error.split(|byte| *byte == 0).find(|field| field.first() == Some(&b'M'));
     String::from_utf8_lossy(field.map_or(b"", |field| &field[1..])).into_owned()

@@ -1,4 +1,4 @@
-//! The io_uring variant: a thread's event loop on compio, a runtime that submits reads, writes and waits to io_uring.
+//! The io_uring variant: a thread's event loop on compio, a runtime that performs I/O through io_uring.
 
 mod calls;
 mod client;
@@ -27,7 +27,7 @@ use crate::waker::Waker;
 use self::calls::Upstream;
 use self::database::Database;
 
-/// Number of tasks that run before the thread looks for completions again.
+/// Number of tasks that run before the thread checks again for completed I/O operations.
 const TASKS: usize = 1024;
 /// Interval at which a stopping thread checks for remaining clients, and delay after a failed accept.
 const CHECK: Duration = Duration::from_millis(10);

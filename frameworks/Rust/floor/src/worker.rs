@@ -25,8 +25,8 @@ use self::jobs::Job;
 
 const EVENTS: usize = 1024;
 const SCRATCH: usize = 64 * 1024;
-/// Limit, in bytes, on a client's input buffer, and on the output buffer. If the input buffer is full, no more input is
-/// read. If the output buffer is full, no more requests are handled.
+/// Limit, in bytes, on each client's input buffer and output buffer. If the input buffer is full, no more input is read
+/// from the client. If the output buffer is full, no more of the client's requests are handled.
 const BACKLOG: usize = 1 << 20;
 
 const LISTENER: u64 = 0;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// The limit on connections to the upstream, for all implementations. The workers share it equally.
+/// Maximum number of connections to the upstream, as in all implementations. Each worker gets an equal share.
 const CONNECTIONS: usize = 256;
 
 /// A worker's connections to the upstream.

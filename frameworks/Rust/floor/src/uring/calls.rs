@@ -20,7 +20,7 @@ const BUFFER: usize = 1024;
 /// A thread's connections to the upstream.
 pub struct Upstream {
     idle: RefCell<Vec<TcpStream>>,
-    /// Number of further calls that may start now.
+    /// Number of calls that may start in addition to the calls in progress.
     free: Cell<usize>,
     waiting: RefCell<VecDeque<Waker>>,
 }

@@ -85,7 +85,7 @@ impl Client {
             Route::Plaintext => self.hello(),
             Route::Refused(status) => (status, TEXT),
             route => {
-                // The client must not wait for earlier responses while this request waits.
+                // This request may wait, so send the responses to earlier requests now.
                 self.flush().await?;
                 self.wait(route).await
             }

@@ -33,8 +33,8 @@ impl Worker {
         }
     }
 
-    /// Sends a request on an idle or a new connection, or queues it if too many connections are open. Returns false if
-    /// this fails.
+    /// Sends a request on an idle or a new connection. If the maximum number of connections is in use, queues the call.
+    /// Returns false if the call fails immediately.
     fn call(&mut self, job: usize) -> bool {
         let Some(target) = &self.shared.upstream else { return false };
         let index = match self.idle_calls.pop() {

@@ -53,8 +53,8 @@ final class Database {
     }
 
     /**
-     * Connects; after a failure, retries every second. The future succeeds after the first attempt, even if it failed,
-     * or after 3 s.
+     * Connects; after a failure, retries every second. The future always succeeds: when the first attempt has ended
+     * (even if it failed), or after 3 s if the attempt takes longer.
      */
     Future<Void> connect() {
         return PgConnection.connect(vertx, options).onSuccess(this::use).onFailure(failure -> {
