@@ -275,17 +275,18 @@ def prepare(folder: Path, base: str, head: str | None, scratch: Path, seed: int)
 def fit_processes_to_time(profile: Profile, file: service.ServiceFile, notes: list[str]) -> Profile:
     """Return the profile with as many processes as the time permits, but at least the minimum.
 
-    If the time is too short for ``MIN_PROCESSES``, append a note to ``notes``.
+    If the time is too short for the minimum, append a note to ``notes``.
     """
     compiled = bool(JIT_PLATFORMS.search(file.service.language.lower()))
     process_seconds = PROCESS_SECONDS[compiled] * max(1.0, len(file.request) / 3)
     seconds = profile.interleaved.time_seconds or process_seconds * DEFAULT_PROCESSES
-    if seconds < MIN_PROCESSES * process_seconds:
-        work = format_count(len(file.request), "request") + (" and a just-in-time compiler" if compiled else "")
-        minutes = math.ceil(MIN_PROCESSES * process_seconds / 60)
-        notes.append(f"the time is too short for {work}: use --time {minutes}m or more")
     has_budget = any(request.budget_p99 or request.budget_cpu for request in file.request)
-    count = max(MIN_BUDGET_PROCESSES if has_budget else MIN_PROCESSES, round(seconds / process_seconds))
+    minimum = MIN_BUDGET_PROCESSES if has_budget else MIN_PROCESSES
+    if seconds < minimum * process_seconds:
+        work = format_count(len(file.request), "request") + (" and a just-in-time compiler" if compiled else "")
+        minutes = math.ceil(minimum * process_seconds / 60)
+        notes.append(f"the time is too short for {work}: use --time {minutes}m or more")
+    count = max(minimum, round(seconds / process_seconds))
     rules = profile.processes.model_copy(update={"minimum": count, "maximum": count})
     return profile.model_copy(update={"processes": rules})
 

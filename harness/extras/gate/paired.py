@@ -36,6 +36,7 @@ class PairedCosts:
     Each value is a mean over the rounds in which every side has a value.
     """
 
+    processes: tuple[int, ...]  # process numbers
     logs: FloatArray  # array of sides x processes
     rounds: FloatArray  # number of rounds per process
     round_variance: float  # variance of a process mean due to variation between rounds
@@ -81,6 +82,7 @@ def pair_trials(trials: Sequence[Trial], metric: PairedMetric) -> PairedCosts:
     warm = [_without_cold_rounds(np.array(rounds)) for rounds in by_process.values()]
     counts = np.array([float(len(rounds)) for rounds in warm])
     return PairedCosts(
+        processes=tuple(by_process),
         logs=np.array([rounds.mean(axis=0) for rounds in warm]).T if warm else np.empty((len(SIDES), 0)),
         rounds=counts,
         round_variance=_residual_variance(warm) / float(counts.mean()) if warm else 0.0,
@@ -110,14 +112,15 @@ def _without_cold_rounds(logs: FloatArray) -> FloatArray:
 
 def weighted_total(tables: Mapping[str, PairedCosts], weights: Mapping[str, float]) -> PairedCosts:
     """Return the weighted total cost of all requests, for the processes that have a value for every request."""
-    count = min(len(table.rounds) for table in tables.values())
-    costs = {name: weights[name] * np.exp(table.logs[:, :count]) for name, table in tables.items()}
+    common = sorted(set[int].intersection(*(set(table.processes) for table in tables.values())))
+    columns = {name: [table.processes.index(process) for process in common] for name, table in tables.items()}
+    costs = {name: weights[name] * np.exp(table.logs[:, columns[name]]) for name, table in tables.items()}
     total = np.sum(list(costs.values()), axis=0)
-    rounds = np.min([table.rounds[:count] for table in tables.values()], axis=0)
+    rounds = np.min([table.rounds[columns[name]] for name, table in tables.items()], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = {name: float(np.mean(cost / total)) for name, cost in costs.items()}
         round_variance = sum(shares[name] ** 2 * table.round_variance for name, table in tables.items())
-        return PairedCosts(logs=np.log(total), rounds=rounds, round_variance=round_variance)
+        return PairedCosts(processes=tuple(common), logs=np.log(total), rounds=rounds, round_variance=round_variance)
 
 
 def estimate_ratios(

@@ -12,7 +12,6 @@ from harness.verify.checks.verification_client import Client, ReconnectingConnec
 
 COMPRESSED = frozenset({"json-compressed"})
 HEADERS = (("Accept-Encoding", "gzip, br"),)
-CODINGS = ("gzip", "br")
 MIN_BYTES = 2_048  # servers need not compress smaller documents
 LARGEST_SHARE = 0.6  # maximum ratio of compressed to original size; gzip's fastest level reaches 0.3
 PLAIN_HEADERS = ((), (("Accept-Encoding", "identity"),))  # with these headers, the response must not be compressed
