@@ -246,7 +246,7 @@ export interface Scenario {
 /**
  * The difference between two copies of the same implementation, as measured by ``compare --copy``.
  *
- * The noise floor depends on the machine and the profile. Comparisons do not report smaller differences.
+ * The noise floor depends on the machine and the profile. Comparisons report no differences below the noise floor.
  */
 export interface NoiseFloor {
   implementation: string;
@@ -257,7 +257,7 @@ export interface NoiseFloor {
   cpu_per_request: number;
 }
 /**
- * The machines (server, database, clients) of a deployment that contributed processes to a merged run.
+ * A deployment or part that contributed processes to a merged run, and the server's machine.
  */
 export interface MachineSet {
   name: string;
@@ -806,7 +806,7 @@ export interface ValidityCheck {
   flag: string;
 }
 /**
- * Verification of an implementation, test type and process. Later records replace earlier ones.
+ * Verification of an implementation, test type and process. If these have several records, the last one counts.
  */
 export interface VerificationRecord {
   implementation: string;
