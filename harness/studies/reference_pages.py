@@ -139,8 +139,8 @@ def _round_table(name: str, info: RunInfo, ranking: Ranking) -> str:
             rows.append(f"| {ranks} | {row.implementation} | {cost} | {ratio} | {speed} |")
     machine = f"{info.machine.cpu_model}, {info.machine.cpus_online} CPUs, {day}, profile {info.profile}"
     about = (
-        f"**[Round {name}](results/rounds/{name})**, {README_TEST_TYPE}, the first {README_ROWS} of {len(ranked)} implementations "
-        f"({machine}; [comparison with TechEmpower](docs/techempower.md#round-23-and-round-1)):"
+        f"**[Round {name}](results/rounds/{name})**, {README_TEST_TYPE}, the first {README_ROWS} of {len(ranked)} "
+        f"implementations ({machine}; [comparison with TechEmpower](docs/techempower.md#round-23-and-round-1)):"
     )
     return "\n".join((about, "", *rows))
 
