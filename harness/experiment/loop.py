@@ -91,7 +91,9 @@ class Deadline:
 
 @dataclass(kw_only=True)
 class MeasuringClock(Clock):
-    """A clock that excludes delays: the time by which starting or stopping an implementation exceeds the plan.
+    """A clock that stops during delays.
+
+    A delay is the time by which starting or stopping an implementation overruns its planned duration.
 
     With an ordinary clock, an implementation that starts slowly would reduce the measurement time of the other
     implementations.

@@ -57,7 +57,7 @@ def make_plan(settings: Settings) -> Plan:
     )
     if not candidates:
         reason = "\n".join((*refusals, *broken_files))
-        reason = reason or f"the selection matches none of {len(scanned.implementations)} implementations"
+        reason = reason or f"the selection matches none of the {len(scanned.implementations)} implementations"
         raise UsageError(f"nothing to run: {reason}. List the available implementations with ./tfb --list-tests")
     names = {candidate.implementation for candidate in candidates}
     without_test_types = [

@@ -85,7 +85,7 @@ class Verification:
         """Verify the implementation and return the verdicts. Report any problem that prevented a verdict.
 
         The server gets a private database, role and password, so hard-coded credentials fail. If the server exits
-        while a test type is verified, only this test type fails. The server restarts for the others.
+        while a test type is being verified, only that test type fails. tfb restarts the server for the others.
         """
         started_at = time.monotonic()
         mistakes: tuple[str, ...] = ()

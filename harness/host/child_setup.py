@@ -281,7 +281,7 @@ def _entries(folder: str) -> list["os.DirEntry[str]"]:
 
 
 def _enter_user_namespace() -> None:
-    """Enter user, mount and IPC namespaces. The user keeps their uid and gid."""
+    """Enter new user, mount and IPC namespaces. The process keeps its uid and gid."""
     uid, gid = os.geteuid(), os.getegid()
     _call(libc.unshare, _CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWIPC)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):

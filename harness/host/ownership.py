@@ -93,8 +93,8 @@ class ScratchFolder:
 def find_scratch_folders() -> Iterator[ScratchFolder]:
     """Yield the scratch folders of this user's processes, sorted by name. Ignore other users' folders, even as root.
 
-    If tfb runs as root, a folder can belong to a server's or PostgreSQL's account. The owner file still belongs to
-    root, so no other account can forge it.
+    If tfb runs as root, a server's or PostgreSQL's account may own one of its folders. tfb recognises such a folder by
+    its owner file, which belongs to root, so other accounts cannot forge it.
     """
     temporary = Path(tempfile.gettempdir())
     with os.scandir(temporary) as entries:

@@ -119,7 +119,7 @@ class Implementation:
 
     @property
     def digest(self) -> str:
-        """Hash of all keys in the configuration. A run can be resumed only if the hash is unchanged."""
+        """Hash of the configuration entry, including the URLs. A run can be resumed only if the hash is unchanged."""
         config = self.entry.model_dump_json() + json.dumps(dict(self.entry.urls), sort_keys=True)
         return hashlib.sha256(config.encode()).hexdigest()[:16]
 

@@ -44,9 +44,6 @@ class TrialEvidence(Record):
 
 
 Purpose = Literal["measure", "witness", "share", "common", "search"]
-# measure: the trial contributes to the result of the cell. witness: the trial repeats a measurement with the
-# independent load generator. share: the rate is a share of the process's closed-loop throughput. common: the rate is
-# the same for all implementations. search: the trial is part of the capacity search.
 
 
 class Trial(LoadCounts, LoadObservations):
@@ -58,9 +55,9 @@ class Trial(LoadCounts, LoadObservations):
     load: Load  # load that the generator applied
     process: Int64  # process number, from 0 for each implementation
     round: Int64 = 0  # round number, from 0 for each process
-    # Role of the trial. measure: result of the cell. witness: repetition with the independent load generator. share and
-    # common: open loop at a share of the closed-loop throughput, or at a rate common to all implementations. search:
-    # part of the capacity search.
+    # Role of the trial: "measure" (contributes to the cell's result), "witness" (repeats a measurement with the
+    # independent load generator), "share" (the rate is a share of the process's closed-loop throughput), "common" (all
+    # implementations get the same rate), or "search" (part of the capacity search).
     purpose: Purpose = "measure"
     share: float | None = None  # rate as a share of the process's closed-loop throughput, for the purpose "share"
     generator: str = "loadgen"  # load generator: "loadgen", or a witness such as "wrk"

@@ -127,7 +127,7 @@ class Summary(NamedTuple):
     """A summary in four parts, some of which may be empty."""
 
     lead: str = ""  # order of the implementations
-    figures: str = ""  # values of the best implementations, and ratios to the best
+    figures: str = ""  # values of the top tie group, and ratios of other implementations to the best
     place: str = ""  # machine and profile
     improvements: str = ""  # how to get a more certain result
 

@@ -94,7 +94,10 @@ def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[st
 
 
 def remove_tag(tag: str, identity: str) -> list[tuple[str, str]]:
-    """Remove a tag if it still names the image. If this fails, return ``[(tag, reason)]``."""
+    """Remove a tag if it still refers to the image with the id ``identity``.
+
+    Return ``[(tag, reason)]`` if the removal fails, otherwise an empty list.
+    """
     image = inspect("image", tag)
     return remove_images([tag]) if image and image["Id"] == identity else []
 

@@ -186,7 +186,7 @@ class ScenarioPoint(Record):
 class ScenarioRow(Row):
     """A row in a scenario table. Each arrival counts as a request."""
 
-    # Median response time of the ranked operation.
+    # Median response time of the ranked operation, for example "create order".
     response: Annotated[Standing | None, Field(alias="response_seconds")]
     # Percentile -> response time of the ranked operation.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]

@@ -286,7 +286,7 @@ def _clean_node(folder: Path) -> None:
 
 
 def _clean_venv(folder: Path) -> None:
-    """Remove the packages that were installed from a folder, such as the service itself."""
+    """Remove packages that pip installed from a local folder instead of an index, such as the service itself."""
     for packages in folder.glob("lib*/python*/site-packages"):
         _remove(*packages.glob("*.egg-link"), *packages.glob("easy-install.pth"))
         urls = packages.glob("*.dist-info/direct_url.json")

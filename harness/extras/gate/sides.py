@@ -50,7 +50,7 @@ def add_git_folder(source: Repository, commit: str, side: Path) -> str:
 
 
 def _create(source: Repository, commit: str, folder: Path) -> None:
-    """Create an empty repository with the commit as HEAD."""
+    """Create a repository whose HEAD is the commit. The caller adds the objects."""
     for name in ("objects/pack", "refs/heads", "refs/tags", "info"):
         (folder / name).mkdir(parents=True)
     (folder / "HEAD").write_text(f"{commit}\n", encoding="ascii")

@@ -108,9 +108,10 @@ class ObservedCall:
 
     @property
     def wrote(self) -> bool:
-        """Return whether the call is a write that succeeded and can be checked.
+        """Return whether the call is a successful write that can be checked.
 
-        tfb must have read the tables before the call, and they must have contained the order in the path, if any.
+        It can be checked if tfb read the tables before the call and, if the path contains an order id, the order
+        existed.
         """
         call = self.call
         says_so = self.good and call.status < 300 and not call.reads

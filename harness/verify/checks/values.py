@@ -40,7 +40,8 @@ def equals_row(evidence: Evidence) -> Iterator[Finding]:
     wrong = min((_wrong_rows(evidence, versions) for versions in history.values()), key=len, default=[])
     for exchange, identifier, number, stored in wrong:
         stale = any(version.rows.get(identifier) == number for versions in history.values() for version in versions)
-        problem = "has an outdated value" if stale else "is not in the table"
+        missing = "has a value that was never in the table" if stored else "is not in the table"
+        problem = "has an outdated value" if stale else missing
         yield Finding(
             f"GET {exchange.target}: row {identifier} {problem}. Read the row again for each request",
             expected=" or ".join(f"randomNumber {value}" for value in stored) if stored else "an id in the table",

@@ -48,7 +48,7 @@ const WAKE: u64 = u64::MAX;
 struct DueRequest {
     intended: u64,                // time at which it was due
     noticed: u64,                 // time at which the worker noticed that it was due
-    arrival: u32,                 // index of the arrival in a scenario
+    arrival: u32,                 // in a scenario, index of the arrival; otherwise 0
     repeated: Option<(u32, u32)>, // table index and sampling key of a request that is sent again
 }
 

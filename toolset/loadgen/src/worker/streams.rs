@@ -121,7 +121,7 @@ impl Worker {
         }
     }
 
-    /// In a closed loop, send requests until the connection has no room. Repeated requests go first.
+    /// In a closed loop, send requests until the connection is full, first those to be sent again after a GOAWAY.
     #[inline]
     pub(super) fn fill_streams(&mut self, i: u32, time: u64) {
         let plan = &self.context.plan;

@@ -15,7 +15,7 @@ import java.util.List;
 /** Handles /fan-out. The calls run concurrently, and the request's virtual thread waits for all of them. */
 final class FanOutHandler implements Handler<RoutingContext> {
 
-    /** Upstream connections per event loop: an equal share of the 256 per process that all implementations may open. */
+    /** Upstream connections per event loop: an equal share of the 256 connections that each implementation may open. */
     private static final int CONNECTIONS = Math.max(1, 256 / Runtime.getRuntime().availableProcessors());
 
     private static final long CALL_MILLIS = 5000;

@@ -14,7 +14,7 @@ import java.util.List;
 /** Handlers for /delay, which waits for a timer, and /fan-out, which waits for an upstream service. */
 final class WaitingHandlers {
 
-    /** Upstream connections per event loop: an equal share of the 256 per process that all implementations may open. */
+    /** Upstream connections per event loop: an equal share of the 256 connections that each implementation may open. */
     private static final int CONNECTIONS = Math.max(1, 256 / Runtime.getRuntime().availableProcessors());
 
     private static final long CALL_MILLIS = 5000;
