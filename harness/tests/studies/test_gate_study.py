@@ -27,7 +27,7 @@ def one(share: int, slower: float, seed: int, turns: int = 0) -> StudySession:
 
 def test_calibration_converts_a_share_into_turns() -> None:
     assert calibrated_turns(one(CALIBRATION, 2.0, 1, turns=1000), 10) == pytest.approx(100, rel=0.1)
-    with pytest.raises(SystemExit, match="does not show how much"):
+    with pytest.raises(SystemExit, match="did not measure the loop's cost"):
         calibrated_turns(one(CALIBRATION, 1.0, 1, turns=1000), 10)
 
 
