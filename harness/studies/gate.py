@@ -65,7 +65,7 @@ while True:
 
 @contextmanager
 def busy_machine(programs: int) -> Iterator[None]:
-    """Keep the machine busy with ``programs`` background programs until the block ends."""
+    """Keep the machine busy with ``programs`` background programs while the context is active."""
     with ExitStack() as stack:
         for number in range(programs):
             child = subprocess.Popen([sys.executable, "-c", BUSY_PROGRAM, str(number)])

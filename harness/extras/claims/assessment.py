@@ -5,7 +5,7 @@ A statement compares two sides: two cells, or two figures that a program prints.
 - For a claimed ratio r with tolerance t, the range is r / (1 + t) to r (1 + t). If the range contains 1, the statement
   claims that the two sides are equal.
 - For a claimed order, the range is everything above 1 or everything below 1. The orders "not lower" and "not higher"
-  ignore differences below ``Statement.least``.
+  ignore differences below ``Statement.least``. With ``Statement.substantial``, the range begins at this difference.
 
 The conclusion depends on how the claimed range and the measured ratio's confidence interval overlap:
 
@@ -135,7 +135,7 @@ def judge_claimed_ratio(
 def judge_claimed_order(
     order: str, smallest_relevant: float, measured_ratio: Ratio, processes: int, *, substantial: bool = False
 ) -> Assessment:
-    """Judge a claimed order. If ``substantial`` is set, the claimed difference exceeds ``smallest_relevant``."""
+    """Judge a claimed order. If ``substantial`` is set, the claimed difference is at least ``smallest_relevant``."""
     edge = 1 + smallest_relevant if order.endswith("higher") else 1 / (1 + smallest_relevant)
     above = order in ("higher", "not lower")
     limit = edge if substantial or order.startswith("not ") else 1.0
@@ -180,7 +180,7 @@ def _leave_open(
 
 
 def judge_count(count: int, order: str, total: int, what: str) -> Assessment:
-    """Judge the claim that ``count`` is zero ("none") or above zero ("some"). ``what`` names what ``total`` counts."""
+    """Judge the claim that ``count`` is zero ("none") or above zero ("some"). ``what`` is the unit of ``total``."""
     conclusion: ClaimConclusion = "supported" if (count == 0) == (order == "none") else "refuted"
     return Assessment(conclusion=conclusion if count or total else "undecided", reason=f"{count:,} in {total:,} {what}")
 

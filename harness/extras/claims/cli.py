@@ -128,7 +128,7 @@ def _measure_groups(claims: Sequence[Claim], settings: Settings, seconds: float 
 
 
 def _judge_claims(claims: Sequence[Claim], settings: Settings) -> dict[str, ClaimVerdict]:
-    """Judge the claims from all comparable runs in the results folder. Record and return the verdicts.
+    """Judge the claims from all comparable runs in the results folder. Record and return the new verdicts.
 
     If the comparable runs do not cover all of a claim's cells, keep the earlier verdict on the claim. After a kernel
     update, for example, earlier runs are no longer comparable.

@@ -67,7 +67,7 @@ class Generators:
         self._begun: Sequence[GeneratorStart] = ()
 
     def begin(self) -> None:
-        """Wait until all generators are ready, then start them within about a millisecond."""
+        """Wait until all generators are ready, then start them within about a millisecond of each other."""
         sent_at = []
         try:
             for *_, program in self._parts:
@@ -137,7 +137,7 @@ def start_generators(
     *,
     reports_start: bool = False,
 ) -> Iterator[Generators]:
-    """Start a load generator on every client, and stop all generators at the end of the block.
+    """Start a load generator on every client, and stop all generators when the context ends.
 
     The generators do not send requests until ``Generators.begin`` is called.
     """

@@ -89,7 +89,7 @@ def _profile(info: RunInfo) -> dict[str, object]:
 def _process_limits(first: RunInfo, deployments: Sequence[MachineSet] | None) -> dict[str, object]:
     """Return the fields of the merged run's record that contain process counts, with their new values.
 
-    For parts (``deployments`` is None), keep the counts of the first run. Remove the looks of the stopping rule.
+    For parts (``deployments`` is None), keep the counts of the first run. Always remove the stopping rule's looks.
     """
     profile = _profile(first)
     rules = profile.get("processes")

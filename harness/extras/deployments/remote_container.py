@@ -33,7 +33,7 @@ NAMESPACES = (
 
 
 class RemoteContainer(Container):
-    """A running container on a remote machine. The output is appended to ``log`` until ``close``.
+    """A running container on a remote machine. Until ``close``, the container's output is appended to ``log``.
 
     ``alive`` checks whether the output stream has ended, so it sends no request to the machine during a trial. If
     ``port`` is 0, the reader does not count connections. Raises StartError if the container exits immediately.
@@ -191,4 +191,4 @@ class RemoteConnections:
         return counters and SocketCounters(**counters)
 
     def close(self) -> None:
-        """Do nothing, because the container closes the reader."""
+        """Do nothing, because ``RemoteContainer.close`` stops the reader."""

@@ -21,7 +21,7 @@ from harness.runtime import compose, images
 METER = "tfb-meter"  # name of the compose service
 SECONDS = 30.0  # time limit to read a machine's facts or to measure a link
 SLOW_LINK = 1.1e9 / 8  # bytes/s; fast servers can saturate slower links
-RUN = "doctor"
+RUN = "doctor"  # run id in the labels of containers that ``./tfb doctor`` starts
 
 
 def roles(hosts: Hosts, connected: Mapping[Host, ConnectedMachine], run_id: str) -> tuple[RoleMachine, ...]:

@@ -83,7 +83,8 @@ def confirm(first: GateResult, second: GateResult) -> GateResult:
 def _agreed(first: RequestVerdict, second: RequestVerdict | None) -> RequestVerdict:
     """Return a request's combined verdict.
 
-    The verdict is "failed" if either session failed, and "cannot tell" if only one session found "slower".
+    The verdict is "failed" if the request failed in either session. It is "cannot tell" if only one session found
+    "slower". Otherwise, it is the verdict of the first session.
     """
     second_verdict = second.verdict if second else "not measured"
     if second and second_verdict == "failed":

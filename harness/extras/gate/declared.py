@@ -41,8 +41,8 @@ class DeclaredRequests:
     head: service.ServiceFile  # head's file, with base's values for ``BASE_DECIDES``
     added: tuple[Request, ...]  # requests declared only by head
     removed: frozenset[str]  # names of requests declared only by base
-    changed: tuple[Request, ...]  # head's declaration of requests that base declares differently
-    borrowed: bool  # whether base's file comes from head or the working tree; it may declare requests that base lacks
+    changed: tuple[Request, ...]  # head's declarations of shared requests that differ in keys that affect verification
+    borrowed: bool  # whether base's file comes from head or the working tree, and may declare requests that base lacks
     notes: tuple[str, ...]
 
     @property
@@ -58,8 +58,8 @@ def compare_declarations(
 
     ``borrowed`` means that base's file comes from head or the working tree.
 
-    Raises UsageError if head's file names a command or a URL, but base's file does not. A target that is a command, an
-    image or a URL disables this check.
+    Raises UsageError if only head's file names a URL. Also raises UsageError if head's file names a command, but base's
+    names neither a command nor a URL. If a target is a command, an image or a URL, these checks are omitted.
     """
     target_given = any(target and target.startswith(tuple(TARGET_PREFIXES)) for target in targets)
     if head.service.url and not base.service.url and not target_given:
@@ -208,7 +208,7 @@ def _is_unknown(violations: Sequence[VerificationRecord]) -> bool:
 
 
 def _violations(records: RunRecords, side: str, name: str) -> list[VerificationRecord] | None:
-    """Return a request's failed verifications on a side, or None if the side's responses were never verified."""
+    """Return a request's failed verifications on a side, or None if the request was never verified on this side."""
     every = [each for each in records.verdicts if (each.implementation, each.test_type) == (side, name)]
     return [verdict for verdict in every if verdict.outcome is Outcome.FAIL] if every else None
 

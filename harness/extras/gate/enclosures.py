@@ -36,7 +36,8 @@ SHARED_TEMPORARY = (
 def enclosures(roots: Mapping[str, Path], scratch: Path, read_only: Sequence[Path]) -> tuple[dict[str, Account], str]:
     """Return an account with an enclosure for each side, and an empty string.
 
-    If enclosures do not work, return no accounts and the reason.
+    If enclosures do not work, return an empty dictionary and the reason.
+
     ``scratch`` is the folder that contains all sides. ``read_only`` lists additional folders that no side may write to.
     """
     uid = os.geteuid()

@@ -138,8 +138,8 @@ def changed_paths(root: Path, before: Mapping[str, Fingerprint], *, after_load: 
     """Yield the paths of changed, new and removed files, relative to ``root``.
 
     If ``after_load`` is set, skip files that servers write, such as logs and databases, and new files that are not
-    code. Then, if the sides are ``separated``, also skip every file that only the owner may write to. If they are not
-    ``separated``, also yield files that were rewritten with unchanged content.
+    code. With ``after_load`` and ``separated``, also skip every file that only the owner may write to. With
+    ``after_load`` but not ``separated``, also yield files that were rewritten with unchanged content.
     """
 
     def may_change(path: str) -> bool:

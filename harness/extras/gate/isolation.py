@@ -66,6 +66,7 @@ class Isolation:
     owners: Mapping[str, Account] = field(default_factory=dict)  # account by side; empty if tfb is not root
     # Side (base or control copy) -> path -> fingerprint.
     before: dict[str, dict[str, Fingerprint]] = field(default_factory=dict)
+    # Path -> metadata of programs that the sides share, from before head's build; empty if the sides are separated.
     shared_programs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     above: FolderWatch | None = None  # starts watching base's parent folders before head's build
     protected: tuple[Path, ...] = ()  # additional folders that no side may write to
@@ -143,7 +144,8 @@ class Isolation:
         self.caches.keep(homes)
         shared = list(self.caches.share(homes))
         for side, account in self.owners.items():
-            if side != BASE:  # a copy that failed may have created folders in the home
+            if side != BASE:
+                # Include the home, because a failed copy may have created folders in it.
                 for folder in (self.homes / side, *(path for each, path in shared if each == side)):
                     _change_owner(folder, account)
 

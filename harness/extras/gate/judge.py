@@ -89,7 +89,7 @@ class RequestVerdict(Record):
     rate: float | None = None  # requests/s, the same for all sides
     ratio: Ratio | None = None
     noise: Ratio | None = None  # ratio of base to the control copy
-    detectable: float | None = None  # relative change that 80 % of such sessions would detect
+    detectable: float | None = None  # relative change that 80 % of equally long sessions would detect
     minutes_more: float | None = None  # estimated additional minutes until a verdict
     values: tuple[float, float] | None = None  # the metric's values for base and head, in seconds
     p50: tuple[float, float, float] | None = None  # response time at the fixed rate, in s: base, head, copy

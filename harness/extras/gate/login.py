@@ -1,4 +1,4 @@
-"""Logs in to each process of a side to obtain the token that later requests contain."""
+"""Logs in after each start of a side's server, to obtain the token that tfb adds to all later requests."""
 
 import http.client
 import io
@@ -73,7 +73,7 @@ class _ReceivedBytes:
 
 
 def _parse(data: bytes, method: str, *, ended: bool) -> tuple[http.client.HTTPResponse, bytes] | None:
-    """Return the response and the body, or None while the response is incomplete."""
+    """Return the response and the body, or None if the response is incomplete or invalid."""
     if b"\r\n\r\n" not in data:
         return None
     response = http.client.HTTPResponse(cast("socket.socket", _ReceivedBytes(data)), method=method)

@@ -57,11 +57,10 @@ class PairedCosts:
         return float((self.rounds * values).sum() / self.rounds.sum())
 
     def sum_of_squares(self, residuals: FloatArray) -> float:
-        """Return the weighted sum of squares, scaled to estimate the variance of the weighted mean.
+        """Return the weighted sum of squares that, divided by n (n - 1), estimates the variance of the weighted mean.
 
-        Divided by n (n - 1), the result estimates this variance. The mean of n values with variance v and weights w
-        (mean 1) has the variance v (sum of w²) / n². The expected sum of squares about that mean is v (n - (sum of w²)
-        / n). Unequal weights therefore increase the result.
+        The mean of n values with variance v and weights w (mean 1) has the variance v (sum of w²) / n². The expected
+        sum of squares about that mean is v (n - (sum of w²) / n). Unequal weights therefore increase the result.
         """
         weights, count = self.rounds / self.rounds.mean(), len(self.rounds)
         mean_square_weight = float((weights**2).mean())

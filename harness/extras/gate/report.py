@@ -15,7 +15,8 @@ from harness.report.terminal import print_table
 from harness.stats.ranking_model import Ratio
 from harness.units import format_micros, format_rate, format_seconds
 
-# Column -> ``Column.order``. On a narrow terminal, columns with higher numbers move to a second table first.
+# Column -> ``Column.order``. If a terminal is too narrow, the columns with the highest numbers move to a second table
+# first.
 COLUMNS = {
     "request": 0,
     "verdict": 0,
@@ -143,7 +144,7 @@ def draw_ratio(ratio: Ratio | None, margin: float, ends: tuple[float, float]) ->
 
 
 def _drawable_interval(ratio: Ratio | None) -> tuple[float, float] | None:
-    """Return a ratio's interval, or None if a logarithmic axis cannot show it.
+    """Return a ratio's interval, or None if there is no interval or a logarithmic axis cannot show it.
 
     A ratio from a history file can have any value.
     """

@@ -27,7 +27,7 @@ ADVICE: Mapping[str, str] = {  # flag of a validity check -> explanation with a 
     "restarted": f"the process was replaced under load: {KEEP_LOG}",
     "generator lag": "the load generator had to wait for a CPU: stop other programs on this machine",
 }
-# If only head's trials have one of these flags, head has failed.
+# If these flags invalidate trials of head, but few or none of base's, head has failed.
 FAILURE_FLAGS = frozenset({"errors", "restarted", "wrong answers"})
 # Flags of trials in which a side is too slow for the load.
 OVERLOAD_FLAGS = frozenset({"rate not achieved", "unfinished requests", "timeouts"})
@@ -88,10 +88,10 @@ def side_medians(trials: Sequence[Trial], metric: str) -> tuple[float, float, fl
 
 
 def time_per_response(records: RunRecords, request: str, error: float) -> Ratio | None:
-    """Return the ratio of head's to base's time per response in a closed loop, or None if it is unknown.
+    """Return the ratio of head's time per response to base's in a closed loop, or None if it is unknown.
 
-    If the ratio to the control copy has an interval with a smaller lower end, return that ratio instead. ``error`` is 1
-    minus the confidence level.
+    Compute a second ratio, to the control copy. Return the ratio whose interval has the smaller lower end. ``error`` is
+    1 minus the confidence level.
     """
     closed = [t for t in measured_trials(records, request) if t.load.kind == "closed" and t.rankable]
     ratios = [head_over_base(closed, request, "throughput", 1 - error, side) for side in (BASE, COPY)]
@@ -139,7 +139,7 @@ def is_too_late(verdict: VerificationRecord) -> bool:
 
 
 def describe_overload(trials: Sequence[Trial]) -> str:
-    """Return why head is too slow for a rate that base achieves, or an empty string if head is fast enough."""
+    """Explain that head is too slow for a rate that base achieves. Return an empty string if this is not the case."""
     lost = {side: [t for t in trials if t.implementation == side and not t.rankable] for side in SIDES}
     of_head = [t for t in trials if t.implementation == HEAD]
     overloaded = [t for t in lost[HEAD] if OVERLOAD_FLAGS.issuperset(failed_flags([t]))]

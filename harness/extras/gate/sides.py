@@ -70,7 +70,7 @@ def _objects(source: Repository, commit: str) -> str:
     return listed.text
 
 
-VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # tfb's output, as listed by git
+VERDICT_FILES = re.compile(r"\?\? (.*/)?tfb-(verdict|history)[^/]*")  # tfb's output files in the output of git status
 FOLDER = "dir:"
 # Prefix of a target -> corresponding key of [service].
 TARGET_PREFIXES = {"cmd:": "start", "image:": "image", "http:": "url", "https:": "url"}
@@ -152,7 +152,7 @@ def divergence_notes(repository: Path, base: str, head: str | None) -> list[str]
 
 
 def _merged_notes(git: Repository, base: str, first: str, second: str) -> list[str]:
-    """Return a note if head (``second``) contains merged commits that base (``first``) lacks."""
+    """Return a list with a note if head (``second``) contains other branches' commits that base (``first``) lacks."""
     if re.search(r"[~^@]", base) or git.run("rev-parse", "--verify", "--quiet", f"refs/tags/{base}").status == 0:
         return []  # the user chose an earlier version on purpose
     branch = base.removeprefix("origin/")
@@ -283,7 +283,7 @@ def _require_inside(root: Path, folder: Path, key: str, name: str) -> None:
 
 
 def _copy_listed_files(repository: Path, side: Side) -> None:
-    """Copy the files and folders in ``service.files`` from the working tree, except for files that the side has.
+    """Copy the files and folders in ``service.files`` from the working tree. Skip files that the side already has.
 
     Raises UsageError for a file outside the repository. Also raises UsageError for a tracked file, because the working
     tree may contain a different version of the file. Skip tracked files in a listed folder.

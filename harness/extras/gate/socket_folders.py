@@ -36,7 +36,7 @@ class SocketFolder:
 
 
 def socket_folders(services: Services, place: Path) -> Mapping[str, SocketFolder]:
-    """Choose a private folder below ``place`` for each side that listens on an absolute path.
+    """Choose a private folder below ``place`` for each side whose Unix socket has an absolute path.
 
     Raises UsageError if a socket's folder cannot be replaced.
     """
@@ -56,7 +56,7 @@ def socket_folders(services: Services, place: Path) -> Mapping[str, SocketFolder
 
 
 def show_sockets(sockets: Mapping[str, SocketFolder], accounts: Mapping[str, Account]) -> Mapping[str, Account]:
-    """Create the private folders, and return accounts whose programs see these folders.
+    """Create the private folders. Return all accounts, changed so that a side's programs see the side's private folder.
 
     Raises UsageError for a side without a private mount namespace.
     """

@@ -43,11 +43,11 @@ class OrderTables:
     def __init__(self, connection: psycopg.Connection, database: DatabaseAddress) -> None:
         self._connection = connection
         self._database = database
-        self.above = 0  # ``orders`` omits orders with ids up to this value
+        self.above = 0  # ``orders()`` returns only orders with higher ids
         self.admin = database.admin_user is not None
 
     def ignore_old(self) -> None:
-        """Limit ``orders`` to the newest 200 orders from now on, because a load creates too many orders to read."""
+        """Make ``orders()`` return only the newest 200 orders and later ones, because a load creates many orders."""
         # A server's list of orders contains at most 100, so 200 suffice.
         query = "SELECT coalesce(min(id), 1) - 1 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT 200) AS newest"
         (self.above,) = self._connection.execute(query).fetchone() or (0,)

@@ -171,9 +171,10 @@ def judging(
     *,
     stricter: bool = False,
 ) -> Callable[[Callable[[T], Iterator[Finding]]], Check]:
-    """Return a decorator that turns a function into a check, which calls it with ``Evidence.extension``.
+    """Return a decorator that turns a function of ``Evidence.extension`` into a check.
 
-    ``needs`` returns whether the evidence contains anything to check. ``stricter`` marks a rule that TechEmpower lacks.
+    The check applies only if the extension is a ``kind`` for which ``needs`` returns True. ``stricter`` marks a rule
+    that TechEmpower lacks.
     """
 
     def make(function: Callable[[T], Iterator[Finding]]) -> Check:

@@ -93,7 +93,7 @@ class _Gathering:
     ) -> ObservedCall:
         """Send a call and record the tables before and after the call."""
         tables, must_fail = self._tables, call.status >= 400
-        # Calls that must be rejected are sent sequentially, so the previous call's tables are still current.
+        # Calls that must be rejected are sent sequentially, so the tables after the previous call are still current.
         before = self._evidence.observed_calls[-1].settled if must_fail else tables.orders()
         prices = {} if must_fail or call.reads else tables.prices()
         exchange = (connection or self._connection).send(call)

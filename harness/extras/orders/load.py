@@ -69,7 +69,7 @@ class Arrival:
     """An execution of a use case by the load generator."""
 
     use_case: str
-    order: int | None  # order id in the responses
+    order: int | None  # order id that the server returned; None if it returned no id
     steps: tuple[ObservedStep, ...]
 
 
@@ -89,7 +89,8 @@ class OrderLoad:
     arrivals: tuple[Arrival, ...]
     prices: Prices
     snapshots: Sequence[OrdersSnapshot]  # the last snapshot was taken after the load
-    counts: Sequence[NormalisedStatement] | None = None  # None if statements were not counted exactly
+    # Counts of SQL statements during the load; None if PostgreSQL has no exact counts.
+    counts: Sequence[NormalisedStatement] | None = None
     open_statements: int = 0  # number of open transactions, whose last statements PostgreSQL has not counted yet
 
     @property

@@ -1,4 +1,4 @@
-"""The data set of the JSON test types: 50 items, which differ between server processes."""
+"""The data set of the JSON test types: 50 items, which tfb generates anew for each start of a server."""
 
 import json
 import random

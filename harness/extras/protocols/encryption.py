@@ -40,7 +40,7 @@ def _observed(evidence: Evidence) -> Sequence[tuple[str, str, bool]]:
 
 @check("tls.1", TLS, lambda evidence: bool(_observed(evidence) or evidence.request_counts))
 def tls_parameters(evidence: Evidence) -> Iterator[Finding]:
-    """Require TLS 1.3 and the right ALPN protocol. Under load, also require a certain cipher suite and key exchange."""
+    """Require TLS 1.3 and the right ALPN protocol. Under load, also require all of ``LOAD_PARAMETERS``."""
     required = "h2" if TEST_TYPES[evidence.test_type].protocol == "http2" else "http/1.1"
     for version, protocol, _ in _observed(evidence):
         if (version, protocol) != (VERSION, required):

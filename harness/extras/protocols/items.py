@@ -1,4 +1,7 @@
-"""Sends random requests for items of the data set and checks the responses, for all test types that return items."""
+"""Sends random requests for items of the data set, and checks the responses.
+
+All test types whose responses contain items use this module.
+"""
 
 import random
 import re
@@ -30,7 +33,7 @@ _EXPECT = Expect()
 
 @dataclass(kw_only=True)
 class ItemsEvidence:
-    """The data set of a server process, and tfb's observations of the server."""
+    """The data set that a server reads at startup, and tfb's observations of the server."""
 
     items: Sequence[Item]
     # Response times, in seconds, of a repeated request and of new requests for the same number of items.
@@ -79,7 +82,7 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ItemsVerification:
-    """The verification of a test type that returns items."""
+    """The verification of a test type whose responses contain items."""
 
     check_modules: Sequence[object]
     headers: HeaderPairs = ()  # additional headers of every request

@@ -10,7 +10,7 @@ from harness.records.loads import ClosedLoop
 
 GROUP = "protocols"
 EXAMPLE = "20?m=7"  # the first 20 items, with totals multiplied by 7
-RESPONSES_PER_CONNECTION = 10  # if a load uses short-lived connections
+RESPONSES_PER_CONNECTION = 10  # number of responses after which the client closes a short-lived connection
 STREAM_LOADS = (ClosedLoop(connections=16, depth=16), ClosedLoop(connections=64, depth=32))
 
 JSON_ITEMS = TestType(

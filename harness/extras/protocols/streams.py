@@ -148,7 +148,7 @@ def streams_independent(evidence: Evidence) -> Iterator[Finding]:
 
 @check("http2.2", HTTP2_TYPES, partial(_observed, lambda seen: seen.stream_limit is not None))
 def stream_limit(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the server permits as many streams as the largest load uses."""
+    """Require that the server permits as many concurrent streams per connection as the largest load uses."""
     limit = _observations(evidence).stream_limit
     if limit is not None and limit < MIN_STREAMS:
         yield Finding(

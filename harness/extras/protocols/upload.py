@@ -97,7 +97,7 @@ def gather(task: VerificationTask, evidence: Evidence) -> None:
 
 
 def _growth(task: VerificationTask) -> float | None:
-    """Return the growth of the server's memory in bytes during a large upload, or None if it rejects the upload."""
+    """Return the server's memory growth in bytes during a large upload, or None if the server rejects the upload."""
     server = task.server
     before = largest = server.program.read().rss or 0
     endpoint = endpoint_of(server, task.test_type)
@@ -120,7 +120,7 @@ def _growth(task: VerificationTask) -> float | None:
 
 @exchange_check("upload.1", UPLOAD)
 def bytes_counted(exchange: Exchange) -> Iterator[Finding]:
-    """Require the body's size as decimal digits. Chunk framing does not count."""
+    """Require that the response is the request body's size as decimal digits. Chunk framing does not count."""
     drawn = exchange.case.drawn
     if drawn and exchange.body != (drawn.expect.body or "").encode():
         yield Finding(

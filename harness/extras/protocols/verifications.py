@@ -1,4 +1,4 @@
-"""Verifications of the test types that return items or echo messages."""
+"""Verifications of the test types whose responses contain items, and of the WebSocket echo."""
 
 from harness.extras.protocols import compression, encryption, items, messages, streams
 from harness.extras.protocols.items import ItemsVerification
@@ -18,7 +18,7 @@ class EchoVerification:
     """Verification of WebSocket servers that echo each message."""
 
     check_modules = (messages,)
-    load = None  # the load generator compares every echo
+    load = None  # no verification of loads, because the load generator itself compares every echo
     drawing = None
     gather = staticmethod(messages.gather)
 

@@ -144,7 +144,7 @@ def _server(app: Application, required: str) -> tuple[str, str]:
 
 
 def _application(folder: ServiceFolder, kind: str, *, is_installed: bool) -> Application | None:
-    """Return the first application that a module defines. If there is none, return the first factory."""
+    """Return the first application that a module defines, otherwise the first application factory, otherwise None."""
     factory = None
     for file in folder.sources((".py",)):
         text = folder.text(file)
