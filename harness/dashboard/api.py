@@ -1,4 +1,4 @@
-"""Serves JSON documents about runs, most of them from a cache, and plugins' pages. All routes are read-only."""
+"""Serves plugins' pages and JSON documents about runs. Most documents are cached. All routes are read-only."""
 
 import contextlib
 import json
@@ -205,7 +205,7 @@ class Api:
 
 
 def _path_test_type(request: Request) -> tuple[str, ...]:
-    """Return the test type in the request's path."""
+    """Return the test type in the request's path, as a tuple with one element."""
     return (request.path_params["test_type"],)
 
 

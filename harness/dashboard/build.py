@@ -72,7 +72,7 @@ def build_commands(web: Path) -> list[list[str]]:
     Raises EnvironmentLacksError if neither is available.
     """
     if npm_is_new_enough():
-        # npm ends an installation by writing this copy of the lock file. If it is not older, skip the installation.
+        # npm writes this copy of the lock file after an installation. If the copy is up to date, skip the installation.
         lock, installed = web / "package-lock.json", web / "node_modules" / ".package-lock.json"
         fresh = installed.is_file() and installed.stat().st_mtime >= lock.stat().st_mtime
         return [*([] if fresh else [["npm", "ci", "--no-fund", "--no-audit"]]), ["npm", "run", "build"]]

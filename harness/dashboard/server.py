@@ -80,7 +80,7 @@ HEADERS = {
 
 
 def is_own_host(host: str, bind: str) -> bool:
-    """Return whether a Host header names this server: an IP address, localhost or the name of this machine.
+    """Return whether a Host header names this server: any IP address, localhost, ``bind`` or this machine's name.
 
     Rejecting other names prevents DNS rebinding. In this attack, a website points a host name at 127.0.0.1. The browser
     then lets the website read the responses.

@@ -52,8 +52,8 @@ export function rebaseTable(table: Table, baseline: string): Table {
 }
 
 /**
- * Return a row's ratio to the new baseline `other`: the quotient of their ratios to the recorded baseline or, if one is
- * missing, of their medians. Return null if the new baseline has no value.
+ * Return a row's ratio to the new baseline `other`: the quotient of both rows' ratios to the recorded baseline. If a
+ * ratio is missing, return the quotient of their medians. Return null if the new baseline has no value.
  */
 function quotient(standing: Standing, other: Standing | null | undefined): Ratio | null {
   if (!other) return null;

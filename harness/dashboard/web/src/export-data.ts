@@ -1,4 +1,4 @@
-// Converts tables to cells in SI units and to bars, for export.
+// Converts tables for export: to cells in SI units, or to the bars of a chart.
 import type { Cells } from "./export";
 import { factor, isNumber, ranks, span, times } from "./format";
 import { label } from "./load";

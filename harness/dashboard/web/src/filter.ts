@@ -49,8 +49,8 @@ function valuesOf(infos: readonly ImplementationInfo[], facet: Facet): FacetValu
 export type Filter = Pick<Route, "text" | "facets" | "hidden">;
 
 /**
- * Return a predicate for implementations. The implementation's name and metadata must contain all words of the filter
- * text. Commas separate alternatives.
+ * Return a predicate for implementations that are not hidden and match the facets and the text. Name and metadata must
+ * contain all words of the text. Commas separate alternatives.
  */
 export function matcher(filter: Filter): (name: string, info: ImplementationInfo | null) => boolean {
   const alternatives = filter.text

@@ -82,7 +82,7 @@ export function useOptionalDocument<Value>(
   return load ? loaded : NOTHING;
 }
 
-/** Load a document whenever `key` changes. If only the part after # changes, keep the old document while loading. */
+/** Load a document whenever `key` changes. If only the text after its # changes, keep the old document meanwhile. */
 export function useDocument<Value>(key: string, load: () => Promise<Value>, enabled = true): Loaded<Value> {
   const [latest, setLatest] = useState<{ key: string; loaded: Loaded<Value> }>({
     key: "",

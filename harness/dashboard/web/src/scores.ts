@@ -35,7 +35,7 @@ export function geometricMean(ratios: Readonly<Record<string, number>>, tests: r
 
 /**
  * Return the test types that can be scored in a group or, if `group` is null, among the test types without a group. If
- * all test types belong to groups, null selects all of them. The baseline, if any, must have a value in the test type.
+ * all test types belong to groups, null selects all of them. Test types without a value for the baseline are omitted.
  */
 export function scorable(ranking: Ranking, group: string | null = null): string[] {
   const onlyGroups = Object.values(ranking.test_types).every((test) => test.group !== "");

@@ -18,7 +18,7 @@ export interface Series {
   style: SeriesStyle;
   points: Point[];
   strong?: boolean;
-  isTimeSeries?: boolean; // with few points, it has no line, because a line would suggest values between the points
+  isTimeSeries?: boolean; // if true, few points are drawn without a line, which would suggest values between them
 }
 
 const MIN_LINE_POINTS = 5; // minimum number of points for a time series with a line

@@ -101,7 +101,7 @@ interface ChoiceProps {
   onChoose: (keys: string[]) => void;
 }
 
-/** Checkboxes for the values of a facet. If none is checked, implementations with any value are shown. */
+/** Checkboxes for the values of a facet. If none is checked, the facet hides no implementation. */
 function FacetSelect({ facet, values, onChoose }: ChoiceProps) {
   const { route } = usePage();
   const selected = new Set(route.facets[facet].map(foldCase));

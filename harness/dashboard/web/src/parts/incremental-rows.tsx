@@ -10,7 +10,7 @@ const CHUNK = 40; // number of rows added when the user reaches the end
 const windowRows = (): number => Math.max(12, Math.ceil(innerHeight / ROW_HEIGHT));
 
 /**
- * Return the number of rows to draw, and an element to place after the last row, or null if all rows are drawn. When the
+ * Return the number of rows to draw, and an element to place after the last row (null if all rows are drawn). When the
  * element comes into view, more rows are drawn. When `subject` changes, start again with as many rows as fill the
  * window.
  */

@@ -4,7 +4,7 @@ import type { Row } from "../documents";
 import { count } from "../format";
 import { Tip } from "./basics";
 
-/** Return the numbers of checks and of responses under load as text, or an empty string if both are zero. */
+/** Describe the number of checks and of responses checked under load. Return an empty string if both are zero. */
 export function verifiedText(rows: readonly Pick<Row, "checks" | "responses_checked">[]): string {
   const checks = rows.map((row) => row.checks).filter((number) => number > 0);
   const responses = rows.reduce((sum, row) => sum + row.responses_checked, 0);

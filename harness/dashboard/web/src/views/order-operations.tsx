@@ -37,7 +37,7 @@ export function OrderOperations({ orders }: Props) {
   );
 }
 
-/** Return each use case with its operations, in recorded order. The operation "" covers a whole arrival. */
+/** Return each use case with its operations, in recorded order. The operation "" stands for the whole use case. */
 function useCases(orders: ScenarioResults, factor: number): [string, string[]][] {
   const operationsByCase = new Map<string, string[]>();
   for (const points of Object.values(orders.points))
