@@ -24,7 +24,7 @@ public final class Threads {
       Cost cost = start(arguments[0].equals("virtual"), Integer.parseInt(arguments[1]));
       System.out.printf(Locale.ROOT, "%d %.9f %d%n", cost.started(), cost.seconds(), cost.bytes());
       System.out.flush();
-      Runtime.getRuntime().halt(0); // avoids waiting for ten thousand threads
+      Runtime.getRuntime().halt(0); // exits without waiting for the started threads
     }
     Cost platform = inItsOwnJvm("platform", 1_000);
     Cost virtual = inItsOwnJvm("virtual", 1_000);

@@ -29,7 +29,7 @@ pub struct Arrival {
     pub started_at: u64,        // start time of the arrival, in nanoseconds
     pub step: usize,            // index of the current step
     pub sent: bool,             // whether the current step's request has been sent
-    pub values: Vec<Value>,     // values of the use case's variables, in the same order
+    pub values: Vec<Value>,     // values in the order of the use case's variables
     pub outcomes: Vec<Outcome>, // results of the steps so far, if responses are recorded
 }
 

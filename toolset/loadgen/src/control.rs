@@ -101,7 +101,8 @@ impl Session {
         self.measure()
     }
 
-    /// Wait until all threads have connected. Return the number of connections, or `None` if the load was cancelled.
+    /// Wait until all threads have connected or given up. Return the number of established connections, or `None` if
+    /// the load was cancelled.
     fn await_connections(&mut self) -> Result<Option<usize>, String> {
         let (mut up, mut done) = (0, 0);
         loop {

@@ -90,7 +90,7 @@ pub struct WorkerResult {
     /// Nanoseconds for which the thread was runnable but not running; `None` if the kernel does not report it.
     pub run_queue_wait: Option<u64>,
     pub sampler: Sampler,
-    pub settings: PeerSettings, // lowest value of each setting over all connections
+    pub settings: PeerSettings, // HTTP/2: lowest value of each server setting over all connections
     /// Scenario only: the counts, and the arrivals if responses are recorded.
     pub scenario: Option<(ScenarioTally, Vec<Arrival>)>,
 }

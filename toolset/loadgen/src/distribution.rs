@@ -12,8 +12,8 @@ const LOWEST: u64 = 100;
 const HIGHEST: u64 = 3600 * SECOND;
 /// Number of significant decimal digits of a recorded duration.
 const DIGITS: u8 = 3;
-/// Number of bits that, together with the leading 1 before them, identify a bin of the compact form. A bin's relative
-/// width is at most 1/64, so the relative error of its middle is at most 1/128.
+/// A bin of the compact form holds the durations that share the leading 1 and the next `GRID_BITS` bits. A bin's
+/// relative width is at most 1/64, so the relative error of its middle is at most 1/128.
 const GRID_BITS: u32 = 6;
 
 /// Percentiles printed in the results.
@@ -94,7 +94,7 @@ impl Serialize for Distribution {
     }
 }
 
-/// Return the middle of the value's bin, which the seven leading bits identify.
+/// Return the middle of the bin that contains the value. The value's seven leading bits identify the bin.
 fn grid(value: u64) -> u64 {
     let digits = u64::BITS - value.leading_zeros();
     let Some(dropped) = digits.checked_sub(GRID_BITS + 1).filter(|&bits| bits > 0) else { return value };

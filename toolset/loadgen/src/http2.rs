@@ -185,7 +185,7 @@ impl Http2Session {
         }
     }
 
-    /// Return the index of an open stream, or `None` if it is closed.
+    /// Return the index of an open stream, or `None` if it is closed. Fail if it was never opened.
     #[inline]
     fn find(&self, id: u32) -> Result<Option<usize>, Violation> {
         if id % 2 == 0 || id >= self.next_id {

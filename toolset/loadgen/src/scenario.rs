@@ -24,7 +24,7 @@ pub struct Scenario {
     pub operations: Vec<Operation>, // operations of all use cases; each has separate counts
 }
 
-/// The steps of a use case that share a name.
+/// All steps of a use case that have the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub use_case: usize, // index of the use case
@@ -173,7 +173,7 @@ impl UseCase {
         Ok(Step { operation, status: entry.status, captures, method: entry.method, path, body })
     }
 
-    /// Return the index of a variable that a template uses.
+    /// Return the index of the variable that a placeholder names. Add a drawn variable when it is first used.
     fn variable_index(&mut self, name: &str) -> Result<usize, String> {
         if let Some(source) = Source::from_name(name) {
             return Ok(find_or_push(&mut self.variables, Variable { name: name.to_owned(), source: Some(source) }));

@@ -9,7 +9,7 @@ use crate::scenario::{Scenario, Step};
 use crate::schedule::{ArrivalProcess, Schedule};
 use crate::tally::{Fault, ScenarioTally};
 
-/// The arrivals of a use case in a worker. Their times depend only on the seed, not on the server.
+/// A worker's share of a use case's arrivals. Their times depend only on the seed, not on the server.
 #[derive(Debug)]
 struct ArrivalStream {
     schedule: Schedule,

@@ -25,8 +25,8 @@ pub fn raise_file_limit(connections: usize) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// Return the time for which this thread has been runnable but not running, in nanoseconds. The kernel reports the time
-/// in the second field of schedstat.
+/// Return the time for which this thread has been runnable but not running (the second field of schedstat), in
+/// nanoseconds. Return `None` if the kernel does not report it.
 pub fn run_queue_wait() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().nth(1)?.parse().ok()

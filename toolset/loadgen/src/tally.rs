@@ -98,7 +98,7 @@ accumulating! {
         latency: Distribution,
         /// Time from writing the request to the last byte of a successful response.
         service: Distribution,
-        /// Delay that the generator itself caused. Empty in a closed loop.
+        /// Delay of sending that the generator itself caused. Empty in a closed loop.
         lag: Distribution,
     }
 

@@ -160,7 +160,7 @@ impl Transport {
             Some((config, name)) => {
                 let client = ClientConnection::new(Arc::clone(config), name.clone());
                 let mut client = client.map_err(|_| Errno::PROTO)?;
-                client.set_buffer_limit(None); // the load limits the number of outstanding requests
+                client.set_buffer_limit(None); // no limit is needed, because the load bounds the outstanding requests
                 Some(Box::new(client))
             }
         };

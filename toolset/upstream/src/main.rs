@@ -30,7 +30,7 @@ struct Options {
     seed: u64,
 }
 
-/// A responder with a fixed delay. The command `reset` resets `calls`, `sum` and `max_in_flight`.
+/// A responder that delays all responses equally. The command `reset` resets `calls`, `sum` and `max_in_flight`.
 #[derive(Debug)]
 struct Upstream {
     delay: u64, // nanoseconds

@@ -14,7 +14,7 @@ pub struct Arguments {
     pub depth: usize,
     /// Number of threads.
     pub threads: usize,
-    /// Length of the load.
+    /// Duration of the load.
     pub duration: Duration,
     /// Seed of the messages.
     pub seed: u64,

@@ -37,7 +37,8 @@ impl Worker {
         }
     }
 
-    /// Continue a handshake after an event. Once the handshake succeeds, the connection is ready for requests.
+    /// Continue a TCP or TLS handshake after an event. If it is complete, use the connection, or first open the HTTP/2
+    /// or WebSocket session.
     pub(super) fn finish_handshake(&mut self, i: u32) {
         let time = now();
         let connection = &mut self.connections[i as usize];

@@ -85,7 +85,7 @@ impl Worker {
         if alive {
             self.refill(i, time);
         } else {
-            self.dispatch(time); // a step may have been completed before the connection was lost; the next step is due
+            self.dispatch(time); // before the loss, `data` may have completed a step, so the next step may be due
         }
     }
 

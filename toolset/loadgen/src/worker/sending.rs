@@ -20,7 +20,7 @@ impl Worker {
         };
     }
 
-    /// Send all requests that are due by `time` and before `stop`, or put them into the backlog.
+    /// Send all requests that are due by `time` and before `stop`. If no connection is free, put them into the backlog.
     #[inline]
     pub(super) fn send_due(&mut self, time: u64, stop: u64) {
         while self.next_due <= time && self.next_due < stop {
@@ -34,7 +34,7 @@ impl Worker {
     }
 
     /// Send requests from the backlog while connections are free. `free_since` is the time at which a connection became
-    /// free, or 0 if connections were free before.
+    /// free, or 0 if connections were free before the requests became due.
     #[inline]
     pub(super) fn dispatch(&mut self, free_since: u64) {
         while !self.backlog.is_empty() {

@@ -34,7 +34,7 @@ struct ReferenceServer {
     slow: u64,
     stall_every: u64,
     stall: u64,
-    log: Option<(String, Vec<u64>, Vec<u64>)>, // file, arrival times, response times
+    log: Option<(String, Vec<u64>, Vec<u64>)>, // file, times of requests, times of responses
     first: Option<u64>,
     requests: u64,
     port: u16,
