@@ -11,7 +11,7 @@ export class WorldCache {
     this.#database = database;
   }
 
-  /** Calls `done(error, worlds)` with the worlds for `ids`. Worlds that are not cached are read first. */
+  /** Calls `done(error, worlds)` with the worlds for `ids`. Missing worlds are first read from the database. */
   worlds(ids, done) {
     const worlds = ids.map((id) => this.#cache.get(id));
     const missing = ids.filter((id, index) => worlds[index] === undefined);

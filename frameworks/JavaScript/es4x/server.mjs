@@ -169,7 +169,7 @@ for (const status of [400, 404, 405, 500]) {
   });
 }
 
-/** Returns server options. Compression costs a handler per connection, so only /json/{count}'s data set enables it. */
+/** Returns server options. Compression costs a handler per connection, so it is enabled only with a data set. */
 const options = (port) =>
   new HttpServerOptions().setHost(HOST).setPort(port).setAcceptBacklog(BACKLOG).setCompressionSupported(items !== null);
 

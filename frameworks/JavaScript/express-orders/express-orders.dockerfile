@@ -1,5 +1,5 @@
 FROM debian:trixie-slim AS build
-# Removing docker-clean keeps packages in the cache mount.
+# The apt setting docker-clean would empty the cache mount, so remove it.
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked --mount=type=cache,target=/var/lib/apt,sharing=locked \
     rm -f /etc/apt/apt.conf.d/docker-clean \
     && apt-get update \

@@ -36,7 +36,7 @@ export function limit(text = '20') {
   return rows;
 }
 
-/** Returns a valid order id as a string, because it may be too large for an exact JavaScript number. */
+/** Returns the order id as a string, because a number may be inexact. Throws a 404 error if the id is invalid. */
 export function orderId(text) {
   if (!/^[1-9][0-9]{0,18}$/.test(text) || BigInt(text) > MAX_ID) throw createError(404, 'There is no such order');
   return text;

@@ -39,7 +39,7 @@ export function worlds(ids: number[]): Promise<World[]> {
   );
 }
 
-/** Returns rows from the cache. Rows that are not cached are read first. */
+/** Returns rows from the cache. Rows that are not cached are read from the database first. */
 export async function cachedWorlds(ids: number[]): Promise<World[]> {
   const missing = [...new Set(ids.filter((id) => !cache.has(id)))];
   for (const world of await worlds(missing)) cache.set(world.id, world);

@@ -74,7 +74,7 @@ impl Client {
         result
     }
 
-    /// Appends the response to the output.
+    /// Handles a request, and appends the response to the output.
     async fn handle(&mut self, request: Request) -> io::Result<()> {
         self.body.clear();
         let (status, content_type) = match request.route {

@@ -28,7 +28,7 @@ impl Worker {
             self.jobs[job].waiting -= 1;
         }
         if self.jobs[job].waiting == 0 {
-            // The caller is still handling this client's requests, so leave it to a timer to finish the job.
+            // The caller is still handling this client's requests, so let a timer finish the job.
             self.timers.push(Reverse((Instant::now(), job)));
         }
     }

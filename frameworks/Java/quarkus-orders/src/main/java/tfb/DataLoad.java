@@ -15,7 +15,7 @@ public record DataLoad(@NotNull @Min(1) @Max(1000) Integer orders) {
 
     private static final String CARD = "4111111111111111";
 
-    /** Returns the ids from 1 to {@code orders}. Order k belongs to customer k and contains item k. */
+    /** Returns the customer and item ids: 1 to {@code orders}. Order k belongs to customer k and contains item k. */
     List<Integer> ids() {
         return IntStream.rangeClosed(1, orders).boxed().toList();
     }

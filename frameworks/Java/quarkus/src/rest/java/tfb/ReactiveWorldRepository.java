@@ -45,7 +45,7 @@ class ReactiveWorldRepository {
         return database.with(connection -> select(connection, SELECT, ids));
     }
 
-    /** Returns rows from the copy of the table, which is never updated. */
+    /** Returns rows from the table's copy, which is never updated. */
     Uni<List<World>> cacheable(int[] ids) {
         return database.with(connection -> select(connection, SELECT_CACHEABLE, ids));
     }

@@ -100,7 +100,7 @@ final class Server {
                 waiting(settings.upstreamUrl())));
         resteasy.getProviders().addAll(List.of(new FortunesPageWriter(), new DatabaseFailureMapper()));
         if (settings.dataSet() != null) {
-            // Without a data set, no response is compressed, but the interceptor would run for each response.
+            // Without a data set, the interceptor would run for each response, but never compress one.
             resteasy.getProviders().addAll(
                     List.of(new ServerContentEncodingAnnotationFeature(), new GZIPEncodingInterceptor()));
         }

@@ -80,7 +80,7 @@ final class ServerVerticle extends VerticleBase {
         return listening.compose(listens -> listen(router, https));
     }
 
-    /** Enables compression, which costs a handler per connection, only if there is a data set for /json/{count}. */
+    /** Returns server options. Compression costs a handler per connection, so it is enabled only with a data set. */
     private HttpServerOptions options(int port) {
         return new HttpServerOptions()
                 .setHost(settings.host())

@@ -34,7 +34,7 @@ public class WorldRepository {
         }
     }
 
-    /** Returns rows from the copy of the table, which is never updated. */
+    /** Returns rows from the table's copy, which is never updated. */
     public World[] cacheable(int[] ids) throws SQLException {
         try (Connection connection = database.getConnection()) {
             return select(connection, SELECT_CACHEABLE, ids);

@@ -46,7 +46,7 @@ class Database {
     /** Reads each row with a separate SELECT. */
     suspend fun worlds(ids: List<Int>): List<World> = connected { it.select(SELECT, ids) }
 
-    /** Reads rows from the copy of the table, which is never updated. */
+    /** Reads rows from the table's copy, which is never updated. */
     suspend fun cacheableWorlds(ids: List<Int>): List<World> = connected { it.select(SELECT_CACHEABLE, ids) }
 
     /** Gives each row a new number. Callers pass ascending ids, so that concurrent updates cannot deadlock. */
