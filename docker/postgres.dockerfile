@@ -14,8 +14,8 @@ ENV PATH=/usr/lib/postgresql/17/bin:$PATH \
     SEED=/usr/share/tfb/seed \
     PGDATA=/var/lib/postgresql/data \
     PGPORT=5432
-# At run time, a tmpfs covers each of these folders. It belongs to root but keeps the folder's mode, so the mode must
-# let postgres write.
+# At run time, a tmpfs covers /var/lib/postgresql and /run/postgresql. The tmpfs belongs to root but keeps the mode of
+# the covered folder, so this mode must let postgres write.
 RUN install -d -o postgres -g postgres -m 0700 "$SEED" && chmod 1777 /var/lib/postgresql /run/postgresql
 USER postgres
 

@@ -24,7 +24,7 @@ CACHE_FOLDER = ".cache"  # the only entry in a server's home folder that is not 
 
 
 class AccountPool:
-    """The accounts of a run's servers. An implementation keeps the same uid, and therefore access to its files."""
+    """The accounts of a run's servers. Each implementation keeps its uid, and thus access to its earlier files."""
 
     def __init__(self, rights: tuple[str, ...]) -> None:
         self.rights = rights
@@ -33,7 +33,7 @@ class AccountPool:
 
     @contextmanager
     def account(self, name: str) -> Iterator[Account]:
-        """Yield an account for a server. An implementation's concurrent servers get different accounts."""
+        """Yield an account for a server of the implementation ``name``. Concurrent servers get different accounts."""
         accounts = self._accounts.setdefault(name, [])
         account = next((each for each in accounts if each.uid not in self._used), None)
         if account is None:
@@ -100,7 +100,7 @@ def _lock_folders() -> tuple[Path, ...]:
 
 
 def _try_lock(uid: int) -> bool:
-    """Lock a uid's file and write this process's identity to it. Return whether the lock was free."""
+    """Lock a uid's file and write this process's identity to it. Return whether the uid was free."""
     file = os.open(_lock_folder() / str(uid), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -170,7 +170,7 @@ def share_folder(folder: Path, *, list_content: bool = True) -> None:
 def server_home(account: Account | None) -> Iterator[dict[str, str]]:
     """Create a home folder for a server's account and yield environment variables that point to it.
 
-    The folder contains links to the entries of root's home, where toolchains look for installed files. The home
+    The folder contains links to the entries of root's home, where toolchains look for installed files. The new
     folder is writable, because the compilers of GraalVM languages unpack their libraries into it.
     """
     if account is None:

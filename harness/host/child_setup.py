@@ -223,7 +223,7 @@ def replace_folder(place: str, content: str, without: str) -> None:
 
 
 def _cover_shared_memory(covered: Sequence[str]) -> list[str]:
-    """Mount an empty tmpfs over /dev/shm, unless ``covered`` contains it. Return the folders mounted."""
+    """Mount an empty tmpfs over /dev/shm, unless it is missing or in ``covered``. Return the mounted folders."""
     if _SHARED_MEMORY in covered or not os.path.isdir(_SHARED_MEMORY):  # noqa: PTH112
         return []
     _mount(b"tmpfs", _SHARED_MEMORY.encode(), b"tmpfs", _MS_NOSUID | _MS_NODEV, b"mode=1777")
@@ -247,7 +247,7 @@ def _cover(paths: Sequence[str], staging: str) -> None:
         os.chmod(upper, 0o1777)  # noqa: PTH101, S103 - as in /tmp
         options = ",".join((f"lowerdir={path}", f"upperdir={upper}", f"workdir={work}", "userxattr"))
         _mount(b"overlay", _encode(path), b"overlay", _MS_NOSUID | _MS_NODEV, _encode(options))
-        for socket_path, descriptor in sockets.items():  # an overlay makes sockets unusable, so mount them over it
+        for socket_path, descriptor in sockets.items():  # the overlay made the sockets unusable, so mount the originals
             with contextlib.suppress(FileNotFoundError):
                 _bind(descriptor, socket_path)
             os.close(descriptor)
@@ -299,7 +299,7 @@ def _open_folders(paths: Iterable[str]) -> dict[str, int]:
 
 
 def _bind(folder: int, path: str) -> None:
-    """Bind-mount an open folder or socket at ``path``. The new mount has separate flags.
+    """Bind-mount an open folder or socket at ``path``. The new mount can be made read-only or writable separately.
 
     The descriptor remains valid even if an overlay hides the original path.
     """
@@ -342,5 +342,5 @@ def _call(function: Any, *arguments: object) -> None:  # noqa: ANN401 - a functi
 
 
 def _encode(text: str) -> bytes:
-    """Return the bytes of a string in a request. Each character represents a byte."""
+    """Return the bytes of a string from a spawn request, in which each character represents a byte."""
     return text.encode("latin-1")

@@ -18,7 +18,7 @@ from harness.host.process import Account
 from harness.plain_text import printable
 from harness.records import confined
 
-SECONDS = 120.0  # time limit for each command
+SECONDS = 120.0  # default time limit for a command
 STDERR_BYTES = 64 << 10
 # Size limits for a commit and a file, because a small compressed object could fill the disk or memory.
 MAX_COMMIT_BYTES, MAX_FILE_BYTES = 8 << 30, 1 << 30
@@ -147,7 +147,7 @@ class Repository:
         return self._run((*self.overrides, *arguments), stdin, seconds, output)
 
     def read(self, *arguments: str, stdin: Path | None = None, output: BinaryIO | None = None) -> GitResult:
-        """Run a git command. Raises UsageError with git's error output if it fails."""
+        """Run a git command and return the result. Raises UsageError with git's error output if the command fails."""
         result = self.run(*arguments, stdin=stdin, output=output)
         if result.status != 0:
             raise UsageError(f"git {arguments[0]} in {self.root}: {result.stderr.strip()[-300:] or 'failed'}")
@@ -174,7 +174,7 @@ class Repository:
         return Repository.containing(folder) if is_inside and os.path.lexists(folder / ".git") else None
 
     def tracked_files(self) -> tuple[list[str], list[str]]:
-        """Return the names of tracked files and of submodules. Raises UsageError if a sparse checkout omits files."""
+        """Return (names of tracked files, names of submodules). Raises UsageError if a sparse checkout omits files."""
         listed = self.read("ls-files", "-z", "-t", "--stage").names
         entries = [match for line in listed if (match := INDEX_ENTRY.fullmatch(line))]
         absent = [entry["name"] for entry in entries if entry["tag"] == NOT_IN_WORKING_TREE]

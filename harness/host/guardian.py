@@ -1,7 +1,9 @@
 """The guardian: a small process that starts all children of tfb, and kills them if tfb is killed.
 
 ``host.spawn`` runs this file as ``python -I -S guardian.py SOCKET LEDGER OWNER FOLDER``. tfb's modules are imported
-from FOLDER. The guardian imports only ``child_setup`` and the standard library. It has a single thread, so it can fork
+from FOLDER. Over SOCKET, tfb sends requests to start a program, to kill the processes of an account, or to exit.
+
+The guardian imports only ``child_setup`` and the standard library. It has a single thread, so it can fork
 safely. A child drops privileges before it receives the environment.
 
 The guardian is a subreaper: if the parent of a descendant exits, the descendant becomes the guardian's child. The
@@ -153,7 +155,7 @@ class Guardian:
         _report(pipe, b"P%d\n" % pid)
 
     def _reap(self) -> None:
-        """Report children that have exited, and reap adopted children."""
+        """Report the status of started children that have exited. Reap adopted children that have exited."""
         for pid, pipe in self._pipes.items():
             if pid not in self._reported:
                 exited = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -194,9 +196,9 @@ class Guardian:
     def kill_all(self) -> None:
         """Kill all descendants. PostgreSQL gets an immediate shutdown, which removes the shared memory.
 
-        Orphans become children of the guardian. A guardian without children therefore has no descendants. Each step
-        kills all children, and searches for other descendants only if no children remain to be killed. The search is
-        slow, so a process that keeps forking could escape it.
+        Orphans become children of the guardian, so a guardian without children has no descendants. Each step kills all
+        children. It searches for other descendants only if there is no child to kill, because the search is slow. A
+        process that keeps forking could escape the search.
         """
         for pid in self._postmasters:
             _kill(pid, signal.SIGQUIT)

@@ -75,7 +75,7 @@ def _processes(owner: str | None = None) -> Iterator[Leftover]:
 def _accounts(of: str | None) -> Iterator[Leftover]:
     """Yield the accounts of an owner, or of all exited owners.
 
-    Removing an account also kills processes that a search would miss.
+    Removing such a leftover kills all processes of the account, including those that a search would miss.
     """
     for uid, owner in accounts.allocated_uids() if os.geteuid() == 0 else ():
         if owner and _gone(owner, of):
@@ -111,7 +111,7 @@ def _listed(of: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _lines(ledger: Path) -> list[str]:
-    """Return a ledger's lines, or none for a special file or another user's file. Raises OSError for a link."""
+    """Return a ledger's lines, or an empty list for a special or another user's file. Raises OSError for a link."""
     file = os.open(ledger, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(file, "rb") as opened:
         status = os.fstat(file)

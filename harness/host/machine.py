@@ -181,7 +181,7 @@ class ControlGroups:
         return min([*v2, *v1], default=None)
 
     def _values(self, controller: str, read: Callable[[Path], float | None]) -> Iterator[float]:
-        """Yield ``read(group)`` for each group of a controller, except None. For cgroup v2, ``controller`` is empty."""
+        """Yield ``read(folder)`` for each group of a controller. Skip None. For cgroup v2, ``controller`` is empty."""
         for folder in self._folders(controller):
             if (value := read(folder)) is not None:
                 yield value

@@ -63,7 +63,7 @@ class _ThreadTimes:
     """Run and wait times of all threads, including threads that have exited (for example a JVM's compiler threads)."""
 
     def __init__(self) -> None:
-        self._times: dict[tuple[int, str], tuple[int, int]] = {}  # nanoseconds
+        self._times: dict[tuple[int, str], tuple[int, int]] = {}  # (pid, tid) -> (run, wait) in ns
         self._is_compiler: dict[tuple[int, str], bool] = {}
 
     def update(self, pid: int) -> tuple[int, list[int]]:
@@ -93,7 +93,7 @@ class _ThreadTimes:
                     self._is_compiler[pid, tid] = name.startswith(COMPILER_THREADS)
 
     def seconds(self) -> tuple[float | None, float | None]:
-        """Return the total run and wait times in seconds, or None if the kernel does not record them."""
+        """Return the total (run time, wait time) in seconds. Both are None if the kernel does not record them."""
         if not self._times:
             return None, None
         return sum(run for run, _ in self._times.values()) / 1e9, sum(wait for _, wait in self._times.values()) / 1e9
@@ -107,8 +107,8 @@ class _ThreadTimes:
 class ProcessTreeMeter:
     """A meter that sums the counters of a root process and all descendants.
 
-    The sums include the last values of exited processes and threads, so they never decrease. If a process starts and
-    exits between two readings, the parent's ``cutime`` includes the CPU time of this process.
+    The sums include the last values of exited processes and threads, so they never decrease. A process may start and
+    exit between two readings. The meter then finds the CPU time of this process in the parent's ``cutime``.
     """
 
     def __init__(self, root: int, adopted: Callable[[], Sequence[int]] = tuple) -> None:
@@ -171,7 +171,7 @@ class ProcessTreeMeter:
 class CgroupMeter:
     """A meter for a container's control group.
 
-    ``pid`` is the container's first process. The constructor raises ServerDiedError if that process has exited.
+    ``pid`` is the container's main process. The constructor raises ServerDiedError if that process has exited.
     """
 
     def __init__(self, pid: int, proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")) -> None:

@@ -93,7 +93,7 @@ class ScratchFolder:
 def find_scratch_folders() -> Iterator[ScratchFolder]:
     """Yield the scratch folders of this user's processes, sorted by name. Ignore other users' folders, even as root.
 
-    If tfb runs as root, a server's or PostgreSQL's account may own one of its folders. tfb recognises such a folder by
+    If tfb runs as root, the account of a server or of PostgreSQL may own a scratch folder. tfb recognises the folder by
     its owner file, which belongs to root, so other accounts cannot forge it.
     """
     temporary = Path(tempfile.gettempdir())

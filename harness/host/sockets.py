@@ -23,7 +23,7 @@ DIAG_MESSAGE = 72  # size of struct inet_diag_msg
 HEADER = struct.Struct("=LHHLL")
 ATTRIBUTE = struct.Struct("=HH")
 COUNTERS = struct.Struct("=QQ")  # bytes acknowledged, bytes received
-# Whether to compare the source port instead of the destination port -> the filter's opcodes for "at least", "at most".
+# True: compare the source port, False: compare the destination port -> opcodes of the filter for (at least, at most).
 COMPARISON_CODES = {False: (4, 5), True: (2, 3)}
 
 

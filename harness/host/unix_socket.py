@@ -25,7 +25,7 @@ from pathlib import Path
 from harness.errors import LoadError, StartError
 from harness.records import confined
 
-CONNECT_SECONDS = 10.0  # as in loadgen
+CONNECT_SECONDS = 10.0  # time limit for a connection attempt; loadgen has the same limit
 CREDENTIALS = struct.Struct("iII")  # struct ucred of unix(7): pid, uid, gid
 REFUSED = (errno.ELOOP, errno.EINVAL, errno.ENOTDIR)  # a link in the path, or not a socket
 EXPECTED = (

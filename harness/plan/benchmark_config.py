@@ -138,8 +138,8 @@ class TestEntry(ConfigSection):
     docker_cmd: CommandWord | None = None  # command that replaces the image's CMD
     # Seconds to wait between the server's first successful response and further requests. Default: 0.
     wait_before_sending_requests: Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=600)] | None = None
-    # Whether the server uses io_uring if permitted. The container may use io_uring if this clone's latest commit
-    # contains the declaration. All other containers may use it only with `--allow NAME=io_uring`.
+    # Whether the server uses io_uring if permitted. Its container may do so without consent if this clone's latest
+    # commit contains this declaration. Otherwise, the user must permit it with `--allow NAME=io_uring`.
     io_uring: bool = False
     local: LocalRun | None = None  # commands for the local runtime; if missing, the implementation requires Docker
 
@@ -188,7 +188,7 @@ Tests = Annotated[dict[ConfigName, TestEntry], Field(min_length=1)]  # "default"
 
 
 class BenchmarkConfig(ConfigSection):
-    """A benchmark_config.json: a framework with a ``default`` test and named variants."""
+    """A benchmark_config.json: a framework with a ``default`` implementation and named variants."""
 
     framework: ConfigName  # name of the default implementation and prefix of the variants' names
     # GitHub accounts of the folder's maintainers. If missing, the project's maintainers are responsible.

@@ -190,7 +190,7 @@ def _label(tree: Path) -> str:
 
 
 def read_config(path: Path, *, lenient: bool = False) -> tuple[tuple[Implementation, ...], list[str], list[str]]:
-    """Return a file's implementations, warnings and problems. Unless ``lenient``, a problem raises ConfigError."""
+    """Return a file's (implementations, warnings, problems). Unless ``lenient``, raise ConfigError for a problem."""
     with name_file_in_errors(path, json_schema):
         document = safe_read.parse_json(_require_text(safe_read.read(path, MAX_CONFIG_BYTES)))
         if lenient:
@@ -232,7 +232,10 @@ ANTIPATTERN_TAG = "antipattern"  # marks implementations that demonstrate the co
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Flags that select implementations. An empty flag does not restrict the selection."""
+    """Flags that select implementations. Without flags other than ``exclude``, the core implementations are selected.
+
+    If several of these flags are given, an implementation that matches any of them is selected.
+    """
 
     test: tuple[str, ...] = ()  # implementation names, "run" (core) or "all"
     test_dir: tuple[str, ...] = ()  # Language/folder, or a language's folder

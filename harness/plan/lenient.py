@@ -18,7 +18,7 @@ ANY_DATABASE = {"any_database": True}  # validation context that accepts databas
 
 
 def parse_leniently(document: object, *, folder: str, language: str) -> tuple[BenchmarkConfig, list[str], list[str]]:
-    """Return the configuration, a warning for each ignored key, and a problem for each unusable test.
+    """Return (configuration, warnings about ignored keys, problems of unusable entries in ``tests``).
 
     The folder names ``folder`` and ``language`` are the defaults for the keys ``framework`` and ``language``. Raises
     ConfigError if no usable test remains.

@@ -68,7 +68,7 @@ class Plan:
 
 
 def headline_load(loads: Sequence[Load]) -> Load:
-    """Return the load with the most queries. Without queries, return the load with the lower median of connections."""
+    """Return the load with the most queries or, without queries, with the (lower) median number of connections."""
     return loads[-1] if loads[-1].queries is not None else loads[(len(loads) - 1) // 2]
 
 

@@ -55,7 +55,8 @@ class LoadLevels(ConfigSection):
 class WarmUpLimits(ConfigSection):
     """Limits on a warm-up. ``harness.experiment.warm_up`` defines when a server is warm."""
 
-    # Windows per span. A server is warm when CPU time per request no longer declines between consecutive spans.
+    # Length of a span, in windows of about one second. A server is warm when CPU time per request no longer declines
+    # between consecutive spans.
     span: int = Field(default=7, ge=1, le=1000)
     cap_seconds: Seconds = 20.0  # maximum warm-up duration in seconds for implementations without a JIT compiler
     jit_cap_seconds: Seconds = 60.0  # maximum warm-up duration in seconds for implementations with a JIT compiler
@@ -64,8 +65,8 @@ class WarmUpLimits(ConfigSection):
 class ProcessLimits(ConfigSection):
     """Number of processes per implementation, and the rule for stopping early."""
 
-    minimum: PositiveCount = 2  # number of processes to measure before the stopping rule applies
-    maximum: PositiveCount = 2  # maximum number of processes
+    minimum: PositiveCount = 2  # processes per implementation to measure before the stopping rule applies
+    maximum: PositiveCount = 2  # maximum number of processes per implementation
     looks: tuple[PositiveCount, ...] = ()  # process counts at which to apply the stopping rule
     # A comparison is precise enough if the relative half-width of its interval is at most this value. A run stops early
     # when every comparison is decided or precise enough.
@@ -85,19 +86,22 @@ class InterleavedSettings(ConfigSection):
     # Time limit for all measurements, in seconds, excluding builds; None for no limit.
     time_seconds: Annotated[float, Field(gt=0, le=30 * 86_400)] | None = None
     rounds: PositiveCount | None = None  # rounds per process; None for as many as fit into the time limit
-    every_load: bool = False  # whether each round visits all loads; otherwise, rounds repeat only the headline load
-    witness: bool = True  # whether a second generator repeats the headline loads of each implementation's first process
+    # Whether each round visits all loads. If false, rounds repeat only the headline load of each test type.
+    every_load: bool = False
+    # Whether, in the first process of each implementation, a second load generator repeats the headline loads.
+    witness: bool = True
 
 
 class OpenLoopSettings(ConfigSection):
     """Settings for rate-based loads: open loops and scenarios."""
 
-    goal: LatencyGoal = LatencyGoal()  # latency goal that a rate must meet
-    # Maximum number of loads that the capacity search of a cell tries. With 0, there is no search.
+    goal: LatencyGoal = LatencyGoal()  # latency goal; the capacity is the highest rate that meets the goal
+    # Maximum number of loads that the capacity search tries per test type and process. With 0, there is no search.
     search_loads: int = Field(default=0, ge=0, le=1000)
-    # Fraction of due requests that may lack a response at the end of a valid trial, in addition to requests in flight.
+    # Maximum fraction of due requests without a response at the end of a valid open-loop trial. In addition, the
+    # validity check allows a plausible number of requests in flight.
     rate_tolerance: Fraction = 0.01
-    # Limit on the load generator's send delay in a valid trial: p99 delay / p99 latency.
+    # Maximum ratio of the load generator's p99 send delay to p99 latency, for the validity check `generator-lag`.
     lag_share: float = Field(default=0.2, ge=0, le=100)
 
 

@@ -298,7 +298,7 @@ def prepare_requests(
     prepared: list[PreparedRequest] = []
     size = 0
     while len(prepared) < count and size <= MAX_TABLE_BYTES:
-        fractions: dict[str, float] = {}  # CSV file or placeholder -> position of the drawn value, from 0 to 1
+        fractions: dict[str, float] = {}  # CSV file or placeholder -> relative position of the drawn value, from 0 to 1
         drawn = {
             name: pool[int(fractions.setdefault(request.values[name].csv or f"{{{name}}}", rng.random()) * len(pool))]
             for name, pool in pools.items()

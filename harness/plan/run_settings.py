@@ -121,7 +121,7 @@ def parse_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[int, ...] | N
 
 
 def split_cpus(text: str | None, usable: tuple[int, ...]) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Return the server's CPUs, and the CPUs that the database and the generator share. None means all usable CPUs."""
+    """Return (CPUs of the server, CPUs of the database and load generator). None means all usable CPUs."""
     server = parse_cpus(text, usable)
     remaining = tuple(cpu for cpu in usable if server and cpu not in server)
     return server, remaining or None

@@ -1,7 +1,7 @@
-"""Use cases of a scenario: arrival rates, and the sequence of requests that each arrival sends.
+"""Use cases of a scenario: customers' arrival rates, and the sequence of requests that each customer sends.
 
 docs/load-generator.md describes scenario loads. A ``$name`` in a path or body is a variable. The value is drawn at
-random for each arrival (``$customer``, ``$card``, ``$item1``, ``$quantity1``) or captured from an earlier response.
+random for each customer (``$customer``, ``$card``, ``$item1``, ``$quantity1``) or captured from an earlier response.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ Body: TypeAlias = "Mapping[str, Body] | list[Body] | str | int"
 
 @dataclass(frozen=True, kw_only=True)
 class RequestStep:
-    """A step of a use case: a request that is due when the response to the previous step is complete."""
+    """A request of a use case. It is due when the customer arrives or the response to the previous step is complete."""
 
     operation: str
     method: Literal["GET", "POST", "PUT", "DELETE"]

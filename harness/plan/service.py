@@ -42,7 +42,8 @@ class Service(ConfigSection):
     # Service name in reports and record files.
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=60)] = "service"
     build: ShellCommand | None = None  # command that installs dependencies and compiles the service, once per version
-    # Command that runs in the foreground and listens on 127.0.0.1 or [::1], at the port in the variable PORT.
+    # Command that starts the service in the foreground. The service must listen on 127.0.0.1 or [::1], at the port in
+    # the variable PORT.
     start: ShellCommand | None = None
     dockerfile: ShellCommand | None = None  # Dockerfile to build and run, instead of `start`
     image: ShellCommand | None = None  # existing image to run, instead of `start`
@@ -65,7 +66,8 @@ class Service(ConfigSection):
     files: tuple[FileName, ...] = ()  # untracked files, such as .env, to copy into each version's folder
     # Dependency folders that base's build fills. tfb keeps them for later comparisons with the same lock files.
     cache: tuple[CacheName, ...] = ()
-    # Whether to create an empty database. The address and login are in DBHOST, DBPORT, DBNAME, DBUSER and DBPASS.
+    # Whether to create an empty database for the service. The address and login are in the variables DBHOST, DBPORT,
+    # DBNAME, DBUSER and DBPASS.
     postgres: bool = False
     connections: ConnectionCount = 32  # number of connections that the load generator opens
     login: Login | None = None  # request that obtains a token from each process; the token replaces {token} in headers

@@ -32,7 +32,7 @@ class ImplementationTree:
 
 
 def find_tree(folder: Path) -> ImplementationTree:
-    """Return the tree that a folder belongs to."""
+    """Return the tree that a folder contains or belongs to."""
     inner = folder / CHECKOUT
     if is_implementation(folder):
         return ImplementationTree(root=folder.parent.parent, part=folder)

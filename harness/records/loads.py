@@ -23,7 +23,10 @@ class ClosedLoop(Record):
 
 
 class OpenLoop(Record):
-    """An open loop: Poisson arrivals at a fixed rate. Latency is measured from the intended send time."""
+    """An open loop: requests are due at random times (Poisson), at a fixed mean rate, regardless of earlier responses.
+
+    Latency is measured from the intended send time.
+    """
 
     kind: Literal["open"] = "open"  # identifies an open loop
     rate: float = Field(gt=0)  # requests per second
@@ -38,7 +41,10 @@ class OpenLoop(Record):
 
 
 class Scenario(Record):
-    """Poisson arrivals of use cases (sequences of dependent requests) at ``factor`` times their base rates."""
+    """A scenario: customers arrive at random times (Poisson), at ``factor`` times the base rates of the use cases.
+
+    Each customer carries out a use case, which is a sequence of dependent requests.
+    """
 
     kind: Literal["scenario"] = "scenario"  # identifies a scenario
     factor: float = Field(gt=0)  # factor by which the base arrival rates are multiplied

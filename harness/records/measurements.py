@@ -43,7 +43,7 @@ class Latency(Record):
 class Window(Record):
     """Measurements taken during about one second of a load."""
 
-    start: Annotated[float, Field(alias="start_seconds")]  # start of the window in the trial or warm-up
+    start: Annotated[float, Field(alias="start_seconds")]  # start of the window, from the start of the trial or warm-up
     duration: Annotated[float, Field(alias="duration_seconds")]  # window duration
     # Number of responses, estimated from the sockets' byte counters and the size of a response; None if unknown.
     responses: float | None
@@ -127,7 +127,10 @@ class UseCaseTimes(Record):
 
 
 class Arrivals(Record):
-    """Results of the arrivals in a scenario: ``due`` is ``done`` + ``failed`` + ``unfinished``."""
+    """Results of the arrivals in a scenario: ``due`` is ``done`` + ``failed`` + ``unfinished``.
+
+    An arrival is a simulated customer who carries out a use case.
+    """
 
     due: Int64  # arrivals that were due during the load
     done: Int64  # arrivals for which all responses had the expected status
@@ -161,7 +164,8 @@ class LoadCounts(Record):
     # Requests whose send delay exceeds the limit of the ``generator-lag`` validity check; None for a closed loop.
     sent_late: Int64 | None = None
     arrivals: Arrivals | None = None  # results of the arrivals; None unless the load is a scenario
-    # TLS version, cipher suite, group, ALPN protocol and handshake -> number of connections; None without TLS.
+    # Negotiated TLS parameters -> number of connections; None without TLS. A key joins the TLS version, cipher suite,
+    # group, ALPN protocol and kind of handshake (full or resumed).
     tls_sessions: dict[str, Int64] | None = None
     # HTTP/2 settings that the server sent: name -> lowest value on any connection.
     peer_settings: dict[str, Int64] | None = None

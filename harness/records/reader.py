@@ -149,7 +149,7 @@ def newer_version_message(data: bytes, supported: int) -> str:
 
 
 def read_lines(path: Path, model: type[AnyRecord], problems: list[str], *, start: int = 0) -> Iterator[AnyRecord]:
-    """Yield the records of a JSON-lines file from byte ``start``. Append to ``problems`` for each unreadable line."""
+    """Yield the records of a JSON-lines file from byte ``start``. Report unreadable lines in ``problems``."""
     return (record for record, _ in read_sized_lines(path, model, problems, start=start))
 
 
@@ -162,7 +162,7 @@ def read_sized_lines(
     growing: bool = False,
     start: int = 0,
 ) -> Iterator[tuple[AnyRecord, int]]:
-    """Yield each record with the estimated memory use in bytes. Append to ``problems`` for each unreadable line.
+    """Yield (record, estimated memory use in bytes). Append a message to ``problems`` for each unreadable line.
 
     Lines that do not contain all ``required_parts`` are skipped. In a ``growing`` file, an incomplete last line is
     ignored.
@@ -193,7 +193,9 @@ def read_sized_lines(
 
 
 def _is_relevant(line: bytes, required_parts: Collection[bytes], *, growing: bool) -> bool:
-    """Return whether to parse a line: it contains all ``required_parts``, or is not an object and must be reported.
+    """Return whether to parse a line: True if it contains all ``required_parts``, or if it is not a JSON object.
+
+    Parsing a line that is not an object fails, so that the line is reported.
 
     Raises ValueError for a line that is too long and, unless the file is ``growing``, for an incomplete line.
     """

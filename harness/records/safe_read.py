@@ -57,14 +57,14 @@ def require_no_nul(data: bytes) -> bytes:
 
 
 def require_bounded_json(data: bytes, containers: int = MAX_JSON_CONTAINERS, values: int = MAX_JSON_VALUES) -> bytes:
-    """Return a JSON document unchanged. Raises ValueError if it has too many containers or values."""
+    """Return a JSON document unchanged. Raises ValueError for too many containers (arrays and objects) or values."""
     if data.count(b"[") + data.count(b"{") > containers or data.count(b",") > values:
         raise ValueError(f"contains more than {containers:,} arrays and objects, or {values:,} values")
     return data
 
 
 def parse_json(data: bytes, containers: int = MAX_JSON_CONTAINERS, values: int = MAX_JSON_VALUES) -> object:
-    """Parse JSON with limits on nesting depth and on the number of containers and values.
+    """Parse JSON with limits on nesting depth and on the number of containers (arrays and objects) and values.
 
     Raises ValueError if the text exceeds a limit or is invalid. Unlike ``json.loads``, also reject BOMs, repeated
     keys, unpaired surrogates and unrepresentable numbers.

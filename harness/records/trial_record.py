@@ -27,7 +27,7 @@ class WarmUp(Record):
     """A process's warm-up for a test type."""
 
     duration: Annotated[float, Field(alias="duration_seconds")]  # warm-up duration
-    requests: Int64  # number of responses
+    requests: Int64  # number of responses during the warm-up
     steady: bool | None  # whether a steady state was reached; None if the warm-up has a fixed length
     seconds_to_steady: float | None  # time until the steady state; None if the steady state was not reached
     # Maximum latency during the warm-up; None for pipelined requests.

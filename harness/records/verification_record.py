@@ -39,7 +39,7 @@ class CheckResult(Record):
 
 
 class VerificationRecord(Record):
-    """Verification of an implementation, test type and process. If these have several records, the last one counts."""
+    """Verification of an implementation and test type in a process. If there are several records, the last counts."""
 
     implementation: str  # implementation name
     test_type: str  # test type name, or `http` for the whole server

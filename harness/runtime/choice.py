@@ -54,7 +54,7 @@ def uses_bridge(settings: Settings, implementations: Sequence[Implementation]) -
 
 
 def can_run_side_by_side(settings: Settings, implementations: Sequence[Implementation]) -> bool:
-    """Return whether the selected runtime can run several servers at once. It need not have been created yet."""
+    """Return whether the selected runtime can run several servers at once. The runtime need not exist yet."""
     if settings.server_port is not None or settings.hosts.uses_remote_machines:
         return False
     return uses_local_runtime(settings) or not uses_bridge(settings, implementations)

@@ -65,7 +65,7 @@ class Container(ServerProgram):
             )
 
     def alive(self) -> bool:
-        """Return whether the container's main process is running, and not a new process with the same pid."""
+        """Return whether the container's main process is running. A new process with the same pid does not count."""
         return self._born is not None and process_start(self.pid) == self._born
 
     def identity(self) -> str:

@@ -66,7 +66,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 
 def read_log(log: Path, begin: int) -> str:
-    """Return up to ``LOG_BYTES`` of a log, starting at byte ``begin``. If the log is shorter, return its end."""
+    """Return up to ``LOG_BYTES`` of a log from byte ``begin``. If the log is shorter than ``begin``, return its end."""
     try:
         size = log.stat().st_size
         with log.open("rb") as file:

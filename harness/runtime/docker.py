@@ -52,7 +52,7 @@ logger = logging.getLogger("tfb.docker")
 
 DATABASE_IMAGE, WRK_IMAGE, LOADGEN_IMAGE = "tfb/database", "tfb/wrk", "tfb/loadgen"
 WEBSOCKET_IMAGE = "tfb/websocket-witness"
-# Load generators -> images. The program has the same name in the image.
+# Load generator -> image. In the image, the program has the load generator's name.
 GENERATORS = {
     "wrk": WRK_IMAGE,
     "h2load-timed": WRK_IMAGE,

@@ -81,7 +81,7 @@ def _own(name: str, description: str, image: dict[str, Any]) -> OwnImage:
 
 
 def remove_images(names: Sequence[str], at: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Remove tags or images by id. Return (name, reason) for each one that cannot be removed.
+    """Remove images by tag or id. Return (tag or id, reason) for each image that cannot be removed.
 
     Removing the last tag deletes the image. The engine refuses this if a container uses the image.
     """

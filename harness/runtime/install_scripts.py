@@ -68,7 +68,7 @@ class InstallScriptPolicy:
             )
 
     def _homes(self) -> Iterator[Path]:
-        """Yield the implementation's folder and all subfolders that contain node_modules."""
+        """Yield the implementation's folder, and the folders directly below it that contain node_modules."""
         yield self._folder
         yield from sorted(path.parent for path in self._folder.glob("*/node_modules"))
 

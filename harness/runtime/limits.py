@@ -18,7 +18,7 @@ LOG_FLAGS = ("--log-driver", "json-file", "--log-opt", "max-size=20m", "--log-op
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """A container's limits. By default, it may use half of the machine's memory."""
+    """A container's limits. By default, the container may use half of the machine's memory."""
 
     memory_bytes: int = field(default_factory=lambda: psutil.virtual_memory().total // 2)
     pids: int = 4096  # processes and threads

@@ -316,7 +316,10 @@ def describe_run_command(implementation: Implementation, log: Path) -> str:
 
 
 def contract_variables(implementation: Implementation, database: DatabaseAddress, port: int) -> dict[str, str]:
-    """Return a server's port and database variables. A service gets no HOST, and DB variables only with a database."""
+    """Return a server's address and database variables. A service without a database gets only PORT.
+
+    A service with a database gets all variables except HOST.
+    """
     address = {"PORT": str(port)} if implementation.is_service else {"HOST": "127.0.0.1", "PORT": str(port)}
     if implementation.is_service and implementation.entry.database == "none":
         return address

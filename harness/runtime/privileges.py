@@ -2,7 +2,7 @@
 
 On the local runtime, servers can use io_uring unless the kernel forbids it. Docker's default seccomp profile blocks
 io_uring, so containers need permission. Implementations receive it if the clone's latest commit declares
-``"io_uring": true``, because committed code is reviewed. All others need the user's consent.
+``"io_uring": true``, because committed code is reviewed. Other implementations need the user's consent.
 """
 
 import logging

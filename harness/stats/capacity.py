@@ -102,7 +102,7 @@ def _load_counts(trial: Trial, goal: LatencyGoal) -> PooledRequests | None:
 
 
 def bracket(trials: Sequence[Trial], goal: LatencyGoal) -> tuple[PooledRequests | None, PooledRequests | None]:
-    """Return the highest load that met the goal, and the lowest load above it that missed the goal. Either may be None.
+    """Return the loads just below and above the capacity: one that met the goal, and one that missed it, or None.
 
     ``trials`` must belong to one process. Loads below the capacity should meet the goal, and loads above it should miss
     it. Use the boundary with the fewest exceptions to this rule. If several boundaries tie, use the lowest. A single

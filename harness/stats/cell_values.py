@@ -185,7 +185,7 @@ class CellTrials:
 
 
 def fall_is_significant(costs: Sequence[Sequence[float]]) -> bool:
-    """Return whether costs fell by more than ``MIN_FALL`` between the first and the last third of the trials.
+    """Return whether costs fell, by a factor above ``MIN_FALL``, between the first and the last third of the trials.
 
     ``costs`` contains, for each process, the logarithms of CPU per request in the order of the trials. The function
     applies a one-sided t test at the 1 % level, because a run has dozens of cells. With too little data, it returns
@@ -273,7 +273,7 @@ def headline_table_load(cells: Mapping[str, Mapping[Load, CellTrials]]) -> Load 
 
     For test types that sweep the number of queries, it is the load with the most queries. For a scenario, it is the
     factor at which the largest number of implementations have valid trials; if factors tie, the highest. For other
-    test types, it is the load with the most trials. Return None if a different load has at least half as many.
+    test types, it is the load with the most trials. Return None if a different load has at least half as many trials.
     """
     loads: dict[Load, list[CellTrials]] = defaultdict(list)
     for own in cells.values():

@@ -235,7 +235,7 @@ def _make_row(
 
 
 def _relative_to_limit(name: str, kind: str, load: Load, run: _RankingInput) -> tuple[float | None, str]:
-    """Return CPU per request divided by the floor and, if ``name`` has the limit tag, why it is not ranked.
+    """Return (CPU per request divided by the floor, or None; why ``name`` is not ranked, or "" without the limit tag).
 
     The floor is the smallest CPU per request of the other implementations with the limit tag, at the same load.
     """
@@ -276,7 +276,7 @@ TestTypeRankings = Mapping[str, ranking_model.TestTypeRanking]
 
 
 def _score_parts(test_types: TestTypeRankings) -> tuple[TestTypeRankings, Mapping[str, TestTypeRankings]]:
-    """Return (test types of the overall score, test types by group). If all have a group, return all and no groups."""
+    """Return (test types of the overall score, other test types by group). If all have a group, ignore the groups."""
     parts: dict[str, dict[str, ranking_model.TestTypeRanking]] = {}
     for kind, ranking in test_types.items():
         parts.setdefault(ranking.group, {})[kind] = ranking
@@ -290,8 +290,8 @@ def _overall_scores(
     """Return the scores: geometric means of ratios to the baseline, over all test types with a baseline result.
 
     A score depends only on the run and the baseline, so it does not change when a reader filters a table. With
-    arithmetic means, the order would depend on the choice of baseline (Fleming & Wallace 1986). An implementation
-    without results in all test types has no score. Scenarios do not count, because their throughput is given.
+    arithmetic means, the order would depend on the choice of baseline (Fleming & Wallace 1986). An implementation that
+    lacks a result in any of these test types has no score. Scenarios do not count, because their throughput is given.
     """
     ratios = {
         kind: {

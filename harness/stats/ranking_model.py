@@ -92,7 +92,7 @@ class Row(Record):
     # Requests per second per megabyte of memory (median across processes).
     throughput_per_memory: Annotated[float | None, Field(alias="requests_per_second_per_megabyte")] = None
     threads: float | None = None  # maximum number of threads (median across processes)
-    # CPU per request, divided by the lowest CPU per request of any implementation tagged `limit`.
+    # CPU per request, divided by the lowest CPU per request of the other implementations tagged `limit`.
     cpu_to_floor: Annotated[float | None, Field(alias="cpu_seconds_per_request_to_floor")] = None
 
 
@@ -116,7 +116,7 @@ class TestTypeRanking(Record):
 
     @property
     def is_scenario(self) -> bool:
-        """True if the test type's loads are scenarios, in which use cases arrive at given rates."""
+        """True if the test type's loads are scenarios, in which customers arrive at given rates."""
         return any(isinstance(table.load, Scenario) for table in (self.headline, *self.tables))
 
 
@@ -179,8 +179,10 @@ class ScenarioPoint(Record):
     operation: str  # operation name; empty for the whole use case, from its due time to its last response
     # Percentile -> response time, measured from the time when the request was due.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
-    answered: int  # total number of responses across all processes
-    failed: int  # number of due requests without a successful response
+    # Number of successful responses (or, for a whole use case, of complete arrivals) across all processes.
+    answered: int
+    # Number of due requests without a successful response (or, for a whole use case, of incomplete arrivals).
+    failed: int
 
 
 class ScenarioRow(Row):
@@ -190,7 +192,7 @@ class ScenarioRow(Row):
     response: Annotated[Standing | None, Field(alias="response_seconds")]
     # Percentile -> response time of the ranked operation.
     percentiles: Annotated[dict[str, Estimate], Field(alias="percentiles_seconds")]
-    # CPU time per arrival that was due. The field has no default, so a ranking.json that contains the old field name is
+    # Server's CPU time per due arrival. The field has no default, so a ranking.json that contains the old field name is
     # invalid, and readers recompute the ranking.
     cpu_per_request: Annotated[Standing | None, Field(alias="cpu_seconds_per_request")]
     # PostgreSQL's CPU time per arrival that was due; None if unknown.

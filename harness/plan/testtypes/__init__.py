@@ -124,7 +124,7 @@ class TestType:
 
     @property
     def open_loop(self) -> bool:
-        """True if the loads are open-loop: use cases arrive at given rates, regardless of earlier responses."""
+        """True if the loads are open-loop: customers arrive at given rates, regardless of earlier responses."""
         return self.sweep == "arrivals"
 
     def target(self, url: str) -> str:

@@ -98,7 +98,7 @@ TEST_TYPES: dict[str, TestType] = {
 
 
 def supported_by_wrk(test_type: str, load: Load) -> bool:
-    """Return whether wrk supports the load. It supports only HTTP/1.1 with persistent connections."""
+    """Return whether wrk supports the load. wrk supports only HTTP/1.1 with persistent connections."""
     kind = TEST_TYPES.get(test_type)
     return keeps_connections(load) and (kind is None or kind.protocol == "http1")
 

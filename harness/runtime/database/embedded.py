@@ -51,7 +51,7 @@ class EmbeddedDatabase(RunDatabase):
         data = self._scratch / "data"
         remove_tree_if_possible(data)
         _initialise(self._tool, data, self._account, self.log, self.address.admin_password or "")
-        if not self.address.port:  # chosen only now: another program could take it during initdb
+        if not self.address.port:  # choose it after initdb, so that no program takes it meanwhile
             self.address = replace(self.address, port=free_port())
         self.start_postgres()
         try:
