@@ -313,7 +313,7 @@ def _clean_cargo(folder: Path, root: Path, service_folder: Path) -> None:
     dependencies = {each["name"] for each in packages} - own
     dependencies |= {name.replace("-", "_") for name in dependencies} - {name.replace("-", "_") for name in own}
     found = {path.parent for path in folder.glob("**/.fingerprint")}
-    profiles = {path for path in found if found.isdisjoint(path.parents)}  # ignore nested profiles of build scripts
+    profiles = {path for path in found if found.isdisjoint(path.parents)}  # skip build scripts' nested profiles
     if not profiles:
         raise TfbError("target has no .fingerprint folder: tfb can cache a target folder only if Cargo created it")
     for profile in profiles:

@@ -104,7 +104,7 @@ EXIT_CODES = {"failed": Exit.FAILED, "slower": Exit.FAILED, "cannot tell": Exit.
 PROCESS_SECONDS = {False: 60.0, True: 100.0}
 MIN_PROCESSES, DEFAULT_PROCESSES = 2, 5
 MIN_BUDGET_PROCESSES = 4  # with two processes, intervals are too wide to show that a cost exceeds a budget
-SUPPORTED_FLAGS = {  # flags of ``run`` that also apply to services
+SUPPORTED_FLAGS = {  # flags of ``run`` that ``compare --base`` also accepts
     *("profile", "duration", "time", "processes", "seed", "cpuset_cpus", "yes", "no_install"),
     *("results", "results_name", "results_environment", "quiet", "json"),
     *("allow", "test_container_memory", "test_container_pids"),

@@ -98,7 +98,7 @@ def _parts(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _paths(documents: list[yaml.Node]) -> Iterator[tuple[str, str]]:
-    """Yield (key, path) for every path and every ``project_directory`` below one of ``READING_KEYS``."""
+    """Yield (key, value) for each path and each ``project_directory`` in the values of ``READING_KEYS``."""
     for key, value in _entries(documents):
         if key in READING_KEYS:
             for inner, below in _entries([value]):

@@ -88,7 +88,7 @@ def _next_route(folder: ServiceFolder) -> str:
 
 
 def _django_route(folder: ServiceFolder) -> str:
-    """Return the path of a Django project's first view. Without a view, return the admin login's path or ""."""
+    """Return the path of a Django project's first view, otherwise the path of the admin login, otherwise ""."""
     manage = (folder.glob("manage.py") + folder.glob("*/manage.py"))[:1]
     if not manage:
         return ""

@@ -36,8 +36,8 @@ from harness.plan.implementation import Implementation
 from harness.records.run_info import BuildRecord
 from harness.runtime import DatabaseAddress, Server
 
-# A side's home links to the entries of the user's home, except for the caches in WRITTEN. A folder in LINKED is
-# not linked itself. The listed entries are linked instead (None: all entries).
+# A side's home links to the entries of the user's home, except for the caches in WRITTEN. For a folder in LINKED, it
+# contains a new folder with links to the listed entries (None: all entries).
 WRITTEN = (".cache", ".npm", ".ivy2", ".sbt", ".gem", ".bundle", ".yarn", ".pnpm-store", ".composer", "go", ".dotnet")
 LINKED = {
     ".cargo": ("bin", "env", "config", "config.toml", "credentials", "credentials.toml"),

@@ -90,11 +90,11 @@ class RequestVerdict(Record):
     ratio: Ratio | None = None
     noise: Ratio | None = None  # ratio of base to the control copy
     detectable: float | None = None  # relative change that 80 % of equally long sessions would detect
-    minutes_more: float | None = None  # estimated additional minutes until a verdict
+    minutes_more: float | None = None  # estimated additional minutes until a verdict; None if they would not help
     values: tuple[float, float] | None = None  # the metric's values for base and head, in seconds
     p50: tuple[float, float, float] | None = None  # response time at the fixed rate, in s: base, head, copy
     p99: tuple[float, float, float] | None = None
-    throughput: Ratio | None = None  # throughput of a closed loop
+    throughput: Ratio | None = None  # ratio of the throughputs in a closed loop
     threshold: float | None = Field(default=None, ge=0, le=1e6)  # None: the session's threshold
 
 
