@@ -165,7 +165,7 @@ class _Gathering:
     # ---- Calls before and after direct changes to the database -------------------------------------------------------
 
     def _change_prices(self) -> None:
-        """Order items before and after a price change. Each ordered item must keep its price at the time of ordering."""
+        """Order items before and after a price change. Each ordered item must keep its price at the time of order."""
         item, other_item = self._random.sample(range(1, 1001), 2)
         for _ in range(2):
             self._send_create(self._calls.create([(item, 1)], card=self._card()))
