@@ -50,7 +50,7 @@ def restrict_to_part(plan: Plan, number: int, count: int, baseline: str) -> Plan
 
 
 def expected_seconds(plan: Plan, candidate: Candidate) -> float:
-    """Estimate the seconds needed to measure one process, without test types that only some machines can measure."""
+    """Estimate the seconds needed to measure one process. Exclude test types that only some machines can measure."""
     limits = plan.profile.warm_up
     warm_up = limits.jit_cap_seconds if candidate.jit else limits.cap_seconds
     return START_AND_STOP_SECONDS + sum(

@@ -169,7 +169,7 @@ class Database(Protocol):
         """Return the database's address and accounts."""
 
     def restore(self) -> None:
-        """Restore the seeded tables. No server may be connected to a shared database meanwhile."""
+        """Restore the seeded tables. No server may be connected while a shared database is being restored."""
 
     def meter(self) -> Meter | None:
         """Return a meter for the database's processes, or None if they run on a different machine."""

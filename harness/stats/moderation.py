@@ -2,7 +2,7 @@
 
 The prior variance of a process's value is the noise of the trials plus the variance between processes. The variance
 between processes is estimated for the whole run. If few processes were measured, the estimate is shrunk towards an
-assumed standard deviation of 5 %. For a server with three or more processes, the observed variance also contributes.
+assumed standard deviation of 5 %. For a server with three or more processes, its observed variance also counts.
 The more the servers of the run differ in variance, the more weight their observed variances receive (Smyth 2004, Stat.
 Appl. Genet. Mol. Biol. 3).
 
@@ -27,7 +27,8 @@ ASSUMED_SD = 0.05  # standard deviation between processes if no server has two p
 ASSUMED_DF = 3.0  # if an estimate has fewer degrees of freedom than this, ASSUMED_SD contributes the rest
 MAX_DF = 100.0  # degrees of freedom of a variance that is assumed instead of estimated
 CROSS_TEST_R2 = 0.5  # squared correlation between a process's deviations in two test types
-# Noise may hide the variance between processes, so the estimate is at least this many standard errors of the noise.
+# The noise of trials may hide the variance between processes. The estimate of this variance is therefore at least this
+# many standard errors of the noise.
 HIDDEN_NOISE_SE = 0.7
 MIN_PROCESSES_FOR_OWN_VARIANCE = 3
 DEFAULT_PRIOR_DF = 4.0  # prior degrees of freedom if the run does not show how much servers differ in variance
@@ -87,7 +88,7 @@ def estimate_prior(tables: Sequence[TableFit]) -> Prior:
 
 
 def _variance_outliers(tables: Sequence[TableFit], prior: Prior) -> dict[str, tuple[float, float]]:
-    """Return each server whose variance over all tables is unexpectedly large, with (variance, degrees of freedom)."""
+    """Return server -> (variance, degrees of freedom) for each server with an unexpectedly large variance."""
     by_name: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for table in tables:
         own = table.between
@@ -115,7 +116,7 @@ def _effective_df(df: FloatArray) -> float:
 
 
 def trial_variances(table: TableFit, prior: Prior) -> ModeratedVariances:
-    """Return the variance between a process's trials for each row, shrunk towards the table's variance.
+    """Return, for each row, the variance between trials of a process, shrunk towards the table's variance.
 
     If the table has too few rows, the variance is shrunk towards the variance of the run.
     """

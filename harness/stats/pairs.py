@@ -21,7 +21,8 @@ MIN_DF_FOR_FOURTH_MOMENT = 4.5
 class Differences:
     """Differences between log means.
 
-    Errors, divided by ``scale`` and by their standard error, follow a t distribution. Unknown errors are NaN.
+    The error of a difference, divided by ``scale`` and by its standard error, follows a t distribution with ``df``
+    degrees of freedom. ``squared_error`` is the squared standard error, or NaN if it is unknown.
     """
 
     value: FloatArray
@@ -103,7 +104,7 @@ def ranks(
 ) -> Iterator[tuple[int, int, int, int]]:
     """Yield (position by median, best possible rank, worst possible rank, tie group) for each row, all 1-based.
 
-    Row i beats row j if it is significantly better, by at least the machine's noise floor. The ranks of row i range
+    Row i beats row j if it is significantly better, and by at least the noise floor. The ranks of row i range
     from 1 + (number of rows that beat i) to (number of rows) - (number of rows that i beats). With a family-wise error
     of 5 %, all true ranks are in these intervals with a probability of 95 % (Mogstad, Romano, Shaikh & Wilhelm 2024).
     The test compares mean logarithms, so the position by median may lie outside the interval. The interval is then

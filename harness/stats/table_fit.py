@@ -70,7 +70,7 @@ def fit_additive(
 ) -> AdditiveFit:
     """Fit row and column effects. A table with a single row has no column effects.
 
-    Column effects use up degrees of freedom, which are divided among the rows.
+    Column effects use up degrees of freedom. Each row loses a share of them.
 
     Args:
         logs: Rows x columns; NaN where a value is missing.
@@ -173,8 +173,8 @@ def fit_process_values(
 ) -> TableFit:
     """Fit a table (rows x processes) with a value per process.
 
-    Remove column effects. In a table in which every process has a single trial, remove them only if an F test finds
-    them. Always remove them in a merged run, because machines differ, and in a table with few rows.
+    Remove column effects. There is one exception: if every process has a single trial, remove them only if an F test
+    finds them. The exception does not apply to merged runs, because machines differ, or to tables with few rows.
     """
     between = fit_additive(values, joins_parts=merged == "parts")
     if len(names) >= MIN_SERVERS_FOR_PRIOR and not within.df.any() and not merged:

@@ -35,7 +35,7 @@ class ServerDatabase:
     postgres: Meter
 
     def restore(self) -> None:
-        """Refill the tables while the server stays connected. If it has locked a table, update single rows instead."""
+        """Refill the tables while the server stays connected. If the server locks a table, update single rows."""
         with connect(self.address, admin=True) as connection:
             connection.execute("SET lock_timeout = '1s'")
             try:
