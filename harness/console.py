@@ -12,7 +12,7 @@ from rich.segment import Segment
 
 from harness.plain_text import inert_line, printable
 
-# Matches the last character of a partial line if the next text could complete a CI command.
+# Matches a colon or # at the end of an incomplete line, because the next write could complete a CI command.
 _UNFINISHED = re.compile(r"(?<!\S)(:)\Z|(#)\Z")
 
 
@@ -58,7 +58,7 @@ class InertStream(_Lines):
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self.commands = stream  # unescaped stream for CI commands from tfb, for example ::group::
-        self.rich_proxied_file = _Lines(stream)  # rich's stream; it keeps rich's control sequences
+        self.rich_proxied_file = _Lines(stream)  # rich writes here, so rich's control sequences stay unescaped
 
     def write(self, text: str) -> int:
         """Write text with control characters and CI commands escaped."""

@@ -20,8 +20,8 @@ SECRET_NAME = re.compile(r"SECRET|TOKEN|PASS|PWD|KEY|CRED|AUTH|PRIVATE|SIGN|SALT
 PLAIN = re.compile(r"[A-Z]?[a-z]{1,12}|[A-Z]{1,12}|[0-9]{1,6}|[0-9]{1,3}(\.[0-9]{1,3}){3}|/")
 PASSWORD = re.compile(r"://[^/@:\s]*:([^/@\s]+)@")  # a password in a URL
 UNRESERVED = re.compile(rb"[\w.~-]", re.ASCII)
-# Record keys with values that are never redacted. tfb or tfb.toml defines these values, and a secret could equal a
-# value by chance.
+# Keys in JSON records whose values are never redacted. tfb or tfb.toml defines these values, not a server. Redaction
+# would change a value that equals a secret by chance.
 IDENTIFIERS = frozenset(
     (
         *("basis", "check", "client", "depth", "design", "digest", "display_name", "flag", "framework"),
@@ -96,7 +96,7 @@ def _parts(value: str) -> Iterable[str]:
 
 
 def _forms(value: str) -> set[str]:
-    """Return the value as it is written in JSON, Python, shells, URLs, compose files and base64."""
+    """Return all forms of the value: unchanged, and as in JSON, Python, shells, URLs, compose files and base64."""
     escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
     shell = {value.replace("'", "'\"'\"'"), value.replace("$", "$$")}
     return {value, *escaped, *shell, _quoted(value), base64.b64encode(value.encode()).decode()}

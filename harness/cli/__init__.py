@@ -46,7 +46,7 @@ def guarded(command: Callable[[], int]) -> int:
 
 
 def _comes_from_interrupt(error: BaseException | None) -> bool:
-    """Return whether the error's chain of causes contains a KeyboardInterrupt. An import can wrap one."""
+    """Return whether a KeyboardInterrupt caused the error. A failing import may turn it into a different error."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -45,7 +45,7 @@ CHECK_SECONDS = 32 * 60.0  # seconds from the start of the check to the deadline
 # Environment variable with the time (Unix time) after which no more tests start. On slow machines, the check then ends
 # within an hour and lists the skipped tests.
 END_VARIABLE = "TFB_CHECK_END"
-END_SECONDS = 54 * 60.0  # seconds from the start of the check to the end
+END_SECONDS = 54 * 60.0  # seconds from the start of the check to this time
 TEMPORARY_BYTES = 4 << 30  # minimum free space in /dev/shm for the tests' temporary files
 FAST = "not simulation and not gallery and not fault and not adversarial and not e2e and not docker and not recipe"
 Extent = Literal["fast", "usual", "all"]
@@ -107,7 +107,7 @@ def stages(extent: Extent) -> tuple[Stage, ...]:
     waiting_options = ("-n", str(CPUS + 1), "--dist", "loadgroup")  # for tests that mostly wait
     # Options for tests that start an implementation and a database. Each test needs 1 GiB of memory.
     four_at_most = ("-n", str(min(CPUS, 4)), "--dist", "loadgroup")
-    # Options for container tests, and for tests of servers that use the whole machine.
+    # Options for tests that start containers, or that give a server the whole machine.
     two_at_most = ("-n", str(min(CPUS, 2)), "--dist", "loadgroup")
     cargo = ("cargo", "test", "--locked", "--quiet")
     fuzz = (*python, "harness.tests.fuzz", "--seconds", "60")  # total time for all targets, excluding builds
@@ -286,7 +286,7 @@ def _run(stage: Stage, command: Sequence[str], environment: Mapping[str, str]) -
 
 @contextmanager
 def facilities(tools: Sequence[ToolRequirement], consent: Consent, *, bring_engine: bool) -> Iterator[None]:
-    """Install missing tools with apt and start a container engine, if the user consents. Stop the engine on exit."""
+    """If the user consents, install missing tools with apt and start a container engine. After the block, stop it."""
     packages = requirements.missing_packages(tools)
     bring_engine = bring_engine and requirements.can_install_engine() and not requirements.engine_responds()
     commands = [f"apt-get install {' '.join(packages)}"] * bool(packages)

@@ -71,7 +71,7 @@ def parse_percent(_: object, tokens: Sequence[Token]) -> float:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ComparisonFlags:
-    """Flags that select the two runs or versions to compare, and the threshold."""
+    """Flags that set the threshold, and select the two runs or versions to compare."""
 
     base: Annotated[
         str | None,
@@ -289,9 +289,9 @@ def _measure_copies(settings: Settings) -> tuple[RunRecords, RunRecords]:
 
 
 def split(records: RunRecords, suffix: str) -> tuple[RunRecords, RunRecords]:
-    """Return the records of implementations with a name suffix, and the records of all other implementations.
+    """Split the records into those of implementations whose names end with ``suffix``, and all other records.
 
-    Remove the suffix from the names.
+    Return both parts in this order. Remove the suffix from the names.
     """
 
     def side(*, suffixed: bool) -> RunRecords:

@@ -66,7 +66,10 @@ def complete_test_types(*_: object) -> list[str]:
 
 
 def parse_duration(_: object, tokens: Sequence[Token]) -> float:
-    """Convert a duration such as ``90s``, ``10m``, ``1h`` or ``1h30m`` to seconds. Raises ValueError."""
+    """Convert a duration such as ``90s``, ``10m``, ``1h`` or ``1h30m`` to seconds.
+
+    Raises ValueError for other texts, for 0, and above ``MAX_SECONDS``.
+    """
     text = tokens[0].value
     if match := re.fullmatch(r"(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s?)?", text, re.ASCII):
         hours, minutes, seconds = (int(number or 0) for number in match.groups())
@@ -104,7 +107,7 @@ def parse_levels(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
 
 
 def frameworks_folders(names: Sequence[str]) -> tuple[Path, ...]:
-    """Return the folders that ``--frameworks`` names, or frameworks/. Raises UsageError if a folder is missing."""
+    """Return the folders in ``--frameworks``, by default frameworks/. Raises UsageError if a folder is missing."""
     folders = []
     for folder in (Path(name).resolve() for name in names):
         if not _is_folder(folder):

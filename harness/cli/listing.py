@@ -88,7 +88,10 @@ def initials(names: Iterable[str]) -> dict[str, str]:
 
 
 def list_tests(parsed_flags: flags.CommonFlags, tag: str | None) -> int:
-    """Print the names of all implementations, or of those with a tag. With ``--json``, print their configurations."""
+    """Print the names of the implementations that are not tagged as broken. If ``tag`` is set, require this tag.
+
+    With ``--json``, print their configurations instead.
+    """
     scan = scan_folders(*frameworks_folders(parsed_flags.frameworks))
     sound = [i for i in scan.implementations if not i.is_broken]
     selected = [i for i in sound if tag is None or tag.lower() in map(str.lower, i.entry.tags)]

@@ -211,12 +211,15 @@ def _choose_source(
 
 
 def _default_types(source: Implementation | None) -> tuple[str, ...]:
-    """Return the test types to offer without --type: the source's ungrouped types or, for --blank, the scored types."""
+    """Return the test types to offer without --type.
+
+    These are the source's test types that belong to no group or, for --blank, the scored test types.
+    """
     return tuple(name for name in source.urls if not TEST_TYPES[name].group) if source else resolve_test_types(())
 
 
 def _select_urls(known_urls: Iterable[Mapping[str, str]], types: Sequence[str]) -> dict[str, str]:
-    """Return each test type's URL key and URL. The URL comes from the first element of ``known_urls`` that has it."""
+    """Return URL key -> URL for each test type. Use the first mapping in ``known_urls`` that contains the test type."""
     urls = ChainMap(*map(dict, known_urls))
     if unknown := [name for name in types if name not in urls]:
         raise UsageError(

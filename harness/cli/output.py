@@ -31,7 +31,7 @@ class VerdictOutputs:
 
 
 class _LossyFile(io.FileIO):
-    """A raw stream that records write errors instead of raising them. A run can then continue without output."""
+    """A raw stream that records its first write error and raises none. A run can then continue without output."""
 
     errors: list[OSError]  # the first write error, if any
 
@@ -103,7 +103,7 @@ def write_file(target: Path, text: str) -> None:
 
 
 def write_managed_file(folder: Path, name: str, text: str) -> Path:
-    """Write a file in one of tfb's folders without following links. Return the path.
+    """Write a file in one of tfb's folders and return the path. Neither the folder nor the file may be a link.
 
     Raises the same errors as ``write_file``.
     """

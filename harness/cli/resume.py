@@ -42,7 +42,7 @@ def resume_settings(settings: Settings, invocation: Invocation) -> Settings:
 
 
 def find_interrupted(results: Path) -> Path:
-    """Return the newest run that was interrupted or killed, lost a machine, or filled the disk.
+    """Return the folder of the newest run that was interrupted or killed, lost a machine, or filled the disk.
 
     Raises UsageError if there is no such run.
     """
@@ -60,7 +60,7 @@ def find_interrupted(results: Path) -> Path:
 
 
 def _require_accepted(info: RunInfo, *, accepted: bool) -> None:
-    """Raise UsageError if a different user or machine recorded the command, unless the user accepts it."""
+    """Raise UsageError unless the user accepts a command that a different user or machine recorded."""
     if accepted:
         return
     command = shlex.join((PROGRAM, *info.command)).encode("ascii", "backslashreplace").decode("ascii")

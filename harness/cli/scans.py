@@ -50,7 +50,7 @@ NPM_FOLDERS = ("harness/", "toolset/")  # every package-lock.json in these folde
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """The known vulnerabilities in a lock file's packages, or the reason why they could not be determined."""
+    """The known vulnerabilities in a lock file's packages, and the reason if some or all could not be determined."""
 
     lock: str
     vulnerabilities: Sequence[str] = ()
@@ -141,7 +141,7 @@ def python_audit(lock: Path) -> Audit:
 
 
 def audit_npm() -> int:
-    """Run npm audit on the lock files in the dashboard and the toolset."""
+    """Run npm audit on every package-lock.json in ``NPM_FOLDERS``."""
     locks = [lock for lock in list_files("*package-lock.json") if _name(lock).startswith(NPM_FOLDERS)]
     return _report_audits(map(npm_audit, locks))
 

@@ -83,9 +83,10 @@ def resolve_hosts(flags: MachineFlags) -> Hosts:
 
 
 def resolve_test_types(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the test types selected by names of test types or of groups, in the order of measurement.
+    """Return the selected test types in the order of measurement.
 
-    Select all scored test types if there are no names. Raises UsageError if a name is unknown.
+    A name is a test type, a group, or ``all`` for TechEmpower's test types. Without names, select all scored test
+    types. Raises UsageError if a name is unknown.
     """
     known = [*TEST_TYPES, "all", *{each.group: None for each in TEST_TYPES.values() if each.group}]
     for name in names:

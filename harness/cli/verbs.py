@@ -72,7 +72,7 @@ REPLACED = {
     "--results-upload-uri": "use ./tfb report --site DIR for static pages, or --format techempower for results.json",
     "--extra-docker-runtime-args": "use --cpuset-cpus, --test-container-memory and --network-mode",
 }
-# Flags that do not start a run. The recorded command of a run therefore never contains them.
+# Flags that do something else instead of starting a run. tfb refuses to resume a recorded command that contains one.
 IMMEDIATE_FLAGS = frozenset({"--new", "--list-tests", "--list-tag", "--completion", "--help", "-h", "--version"})
 # (mode, flag) pairs: each flag works only in the given mode.
 MODE_FLAGS = (
@@ -141,7 +141,7 @@ def debug(*names: ImplementationNames, flags: CommonFlags = CommonFlags()) -> In
 
 
 def run_without_verb(*, flags: _TechEmpowerFlags = _TechEmpowerFlags()) -> Invocation | int:
-    """Run TechEmpower's command line, which has flags but no verb."""
+    """Handle TechEmpower's command line, which has flags but no verb. Return the exit code or an invocation."""
     if flags.completion:  # the printed function completes both ./tfb and a tfb on PATH
         print(application().generate_completion(prog_name="tfb", shell=flags.completion))
         return Exit.OK
@@ -236,5 +236,5 @@ def parse_recorded(command: Sequence[str]) -> Invocation:
 
 
 def is_run(command: Sequence[str]) -> bool:
-    """Return whether a recorded command starts a run. Comparisons and calibrations cannot be resumed."""
+    """Return whether a recorded command is ``run`` or has no verb. Comparisons and calibrations cannot be resumed."""
     return not command or command[0].startswith("-") or command[0] == "run"

@@ -41,7 +41,7 @@ class ActiveGroup:
     busy: set[Process] = field(default_factory=set)  # processes that use CPU time while idle
     trials: list[Trial] = field(default_factory=list)
     failures: dict[tuple[Process, str], int] = field(default_factory=lambda: defaultdict(int))
-    # Warm-ups that a trial has recorded. Only the first trial after a warm-up records the warm-up.
+    # (process, test type) pairs whose warm-up a trial has recorded. Only the first trial after a warm-up records it.
     _recorded_warm_ups: set[tuple[Process, str]] = field(default_factory=set)
     _tried: set[Cell] = field(default_factory=set)
     # Cell that was skipped because time ran out -> purpose of the first skipped trial.
@@ -110,7 +110,7 @@ class ActiveGroup:
         share: float | None = None,
         ignore_deadline: bool = False,
     ) -> Generator[Step, StepResult, Trial | None]:
-        """Measure a cell. Return the trial, or None if the measurement fails or time runs out.
+        """Measure a cell and return the trial, or None if this is not possible, the load fails or time runs out.
 
         ``share`` is the load's rate as a fraction of the process's closed-loop throughput. If ``ignore_deadline`` is
         set, measure even if the group's time is up.
@@ -119,7 +119,7 @@ class ActiveGroup:
         if kind not in self.test_types.get(process, ()):
             return None
         if process in self.late_processes and not ignore_deadline:
-            self._skipped.setdefault(cell, purpose)  # keep an earlier purpose if this trial is a witness
+            self._skipped.setdefault(cell, purpose)  # a skipped witness keeps the skipped trial's purpose
             return None
         tracker = self.warm_ups.get((process, kind))
         first = (process, kind) not in self._recorded_warm_ups

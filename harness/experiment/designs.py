@@ -18,16 +18,18 @@ from harness.records.trial_record import Purpose, Trial
 from harness.stats.capacity import next_load
 from harness.stats.stopping import undecided
 
-MAX_COMMON_RATE_SHARE = 0.95  # skip common rates above this fraction of the closed-loop throughput
-# Arrivals are random, so the capacity search allows for trials with only this fraction of the expected requests.
+# Skip a common rate for a cell if the rate exceeds this fraction of the cell's closed-loop throughput.
+MAX_COMMON_RATE_SHARE = 0.95
+# Arrivals are random. The lowest rate of the capacity search therefore yields enough requests even if a trial has only
+# this fraction of the expected requests.
 ARRIVALS_MARGIN = 0.9
 # TechEmpower starts with the primer, a short load over a few connections. It pauses after the primer, and again after
 # the warm-up.
 PRIMER_CONNECTIONS, TECHEMPOWER_PAUSE_SECONDS = 8, 5.0
 TECHEMPOWER_SHORT_PAUSE = 0.4  # pause between two loads, as a fraction of the pause after the primer
 # These limits apply if the members of a group are compared. After a group with fewer than FEWEST_ROUNDS rounds, the run
-# halves the number of remaining processes, but keeps at least FEWEST_PROCESSES. If more than HALF of the run's time has
-# passed, it keeps at least one.
+# halves the number of remaining processes, but keeps at least FEWEST_PROCESSES (or one, if more than HALF of the run's
+# time has passed).
 FEWEST_ROUNDS, FEWEST_PROCESSES, HALF = 2, 2, 0.5
 
 GroupMeasurement = Callable[[ActiveGroup], Design]  # yields the steps that measure a running group
@@ -72,11 +74,11 @@ def find_design(name: str) -> Callable[[Plan, int], Design]:
 
 
 def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_group: bool = False) -> Design:
-    """Measure the first process of every implementation, then the second, and so on until all comparisons are decided.
+    """Measure the first process of every implementation, then the second, and so on.
 
-    Groups are as large as memory permits. ``visits`` yields the steps that measure a group. If ``compare_group`` is
-    set, the members of a group are compared with each other. The run then ends when the members no longer have a
-    measurable test type in common.
+    End when all comparisons are decided, or at the maximum number of processes. Groups are as large as memory permits.
+    ``visits`` yields the steps that measure a group. If ``compare_group`` is set, the members of a group are compared
+    with each other. The run then ends when the members no longer have a measurable test type in common.
     """
     rules = plan.profile.processes
     expected = [(c.implementation, kind) for c in plan.candidates for kind in c.test_types]
@@ -122,7 +124,7 @@ def run_processes(plan: Plan, seed: int, visits: GroupMeasurement, *, compare_gr
 
 
 def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], failed: set[str]) -> list[Candidate]:
-    """Return the candidates that have undecided test types and never failed to start. Remove decided test types."""
+    """Return the candidates that never failed to start and have undecided test types, with only these test types."""
     selected = []
     for candidate in group:
         kinds = {k: loads for k, loads in candidate.test_types.items() if (candidate.implementation, k) in waiting}
@@ -135,7 +137,10 @@ def _select(group: Sequence[Candidate], waiting: Sequence[tuple[str, str]], fail
 
 
 def _rounds(group: ActiveGroup) -> Design:
-    """Visit every cell once per round. Compared cells run back to back, so disturbances affect all of them equally."""
+    """Visit every cell once per round.
+
+    Cells with the same test type and load run back to back, so disturbances affect all of them equally.
+    """
     rules, plan, number = group.plan.profile.interleaved, group.plan, 0
     while rules.rounds is None or number < rules.rounds:
         first = group.number == number == 0

@@ -58,7 +58,10 @@ def find_failures(records: RunRecords) -> tuple[str, ...]:
 
 
 def retried_failures(records: RunRecords, done: Collection[tuple[str, int]]) -> tuple[str, ...]:
-    """Return a message for each failed process that ``--resume`` has restarted or will restart."""
+    """Return a message for each failed process that ``--resume`` has restarted or will restart.
+
+    ``done`` contains the (implementation, process number) pairs that it does not restart.
+    """
     failed = (each for each in records.processes if each.status == "failed")
     new = (f"{_failure(each)}{RETRIED_SUFFIX}" for each in failed if (each.implementation, each.process) not in done)
     return (*(each for each in records.info.problems if each.endswith(RETRIED_SUFFIX)), *new)

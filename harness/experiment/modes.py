@@ -99,7 +99,7 @@ def verify(settings: Settings) -> int:
 def _judge(
     implementation: Implementation, plan: Plan, servers: "BuiltServers", progress: ProgressTracker, *, strict: bool
 ) -> tuple[list[VerificationRecord], ImplementationVerdict]:
-    """Return the verdict on each of an implementation's test types, and on the implementation as a whole."""
+    """Verify an implementation. Return the verdict on each test type, and on the implementation as a whole."""
     name, build = implementation.name, servers.builds[implementation.name]
     if unbuilt := build_verdict(name, build):
         reported = tuple(each for each in progress.problems if each.startswith(f"{name} {build.status}: "))

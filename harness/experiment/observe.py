@@ -122,7 +122,10 @@ def _follow(
 
 
 def _clients(generator_starts: Sequence[GeneratorStart], result: LoadResult) -> tuple[ClientUsage, ...]:
-    """Return the resources that each client used, or an empty tuple if the results cannot be matched to clients."""
+    """Return the resources that each of several clients used.
+
+    Return an empty tuple for a single client, or if the number of results differs from the number of clients.
+    """
     if len(generator_starts) < 2 or len(generator_starts) != len(result.parts):
         return ()
     first_go_at = min(each.go_sent_at for each in generator_starts)
@@ -186,7 +189,10 @@ def cpus_used(before: Sequence[Reading | None], after: Sequence[Reading | None])
 
 
 def _steal_share(before: Sequence[float] | None, after: Sequence[float] | None) -> float | None:
-    """Return the fraction of CPU time that the hypervisor stole between two readings of (stolen, total) ticks."""
+    """Return the fraction of CPU time that the hypervisor stole between two readings, or None if unknown.
+
+    A reading is a (stolen ticks, total ticks) pair.
+    """
     if not before or not after or after[1] <= before[1]:
         return None
     return (after[0] - before[0]) / (after[1] - before[1])

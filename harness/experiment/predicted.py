@@ -54,7 +54,8 @@ class Prediction(Clock):
     measuring: float = 0.0  # total length of all trials in seconds
     trials: int = 0
     measured_cells: set[tuple[Process, str]] = field(default_factory=set)  # (process, test type) pairs with a trial
-    # (implementation, test type, load) triples: all attempted measurements, and the planned cells that lacked time.
+    # (implementation, test type, load) triples: all cells with a trial, and the planned cells that some process had no
+    # time to measure.
     tried: set[tuple[str, str, Load]] = field(default_factory=set)
     unreached: set[tuple[str, str, Load]] = field(default_factory=set)
     warmed: dict[tuple[Process, str], float] = field(default_factory=dict)  # (process, test type) -> warm-up in seconds
@@ -131,7 +132,7 @@ class Prediction(Clock):
         return steps.Done()
 
     def _warming(self, step: steps.Warm) -> Sequence[Window]:
-        """Simulate a warm-up load's windows, with a CPU cost that declines for half of the maximum warm-up duration."""
+        """Simulate a warm-up load's windows, with CPU costs that end the warm-up after half of its maximum duration."""
         limits, process = self.plan.profile.warm_up, step.cell.process
         cap = limits.jit_cap_seconds if self.plan.candidate(process.implementation).jit else limits.cap_seconds
         steady = max(2.0 * limits.span, 0.5 * cap) - 2 * limits.span

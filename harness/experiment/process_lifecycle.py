@@ -29,7 +29,7 @@ from harness.verify.verifier import Verifier
 
 @dataclass
 class RunningProcess:
-    """A process that tfb has started, with the verdicts, failures and counters so far."""
+    """A process that tfb starts or has started, with the verdicts, failures and counters so far."""
 
     process: Process
     implementation: Implementation
@@ -55,9 +55,9 @@ class RunningProcess:
     busy_checks: int = 0  # number of consecutive checks that found the process busy
 
     def disturbs(self, cpus: float, seconds: float) -> bool:
-        """Record CPU use without a load. Return whether the latest three checks found that it was too high.
+        """Record CPU use without a load. Return whether it was too high in each of the latest three checks.
 
-        ``cpus`` is the mean number of CPUs that the process used during ``seconds``.
+        ``cpus`` is the mean number of CPUs that the process used during ``seconds``. A check covers at least 5 s.
         """
         self.idle_seconds += seconds
         self.idle_cpu_seconds += cpus * seconds
@@ -98,7 +98,10 @@ class FailureReporter:
     def report_causes(
         self, running: RunningProcess, failed: Sequence[FailedCheck], moment: str = "", quoted: Sequence[str] = ()
     ) -> None:
-        """Report each cause of failed checks once, with all affected test types. Quote the log lines in ``quoted``."""
+        """Report each cause of failed checks once, with all affected test types.
+
+        ``moment`` describes when the checks ran. ``quoted`` contains lines of the server's log for the report.
+        """
         log = f"; server log: {' | '.join(quoted)}" if quoted else ""
         for cause in group_causes(failed):
             identity = cause_key(cause.result)
@@ -216,7 +219,8 @@ class ProcessLifecycle:
 
     def stop(self, running: RunningProcess) -> StepResult:
         """Verify a process once more, stop it, and record how it ended."""
-        self.raise_if_infrastructure_lost()  # a loss may be unnoticed: generators do not always report lost connections
+        # Check here, too, because a generator does not always notice that a machine or the database was lost.
+        self.raise_if_infrastructure_lost()
         failed: list[FailedCheck] = []
         for kind, verdict in list(running.verdicts.items()):
             if verdict.outcome is not Outcome.FAIL:

@@ -61,6 +61,6 @@ def record_end(
         run_store.write_text("ranking.json", ranking.to_json())
         run_store.write_text("results.json", json.dumps(techempower.document(records), indent=1))
     finally:
-        # Write run.json last, so that every run with a final status has a ranking.
+        # Write run.json last, so that ranking.json exists before the final status. Write it even after an error.
         run_store.write_info(info)
     return RunOutcome(records=records, ranking=ranking, failures=failures)

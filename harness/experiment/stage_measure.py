@@ -45,7 +45,7 @@ def measure(built: Built) -> Measured:
 
 
 def open_database(settings: Settings, runtime: Runtime) -> AbstractContextManager[SharedDatabase]:
-    """Return a context manager that starts PostgreSQL, connects to it, or yields a stub if no database is needed."""
+    """Return a context manager that starts or connects to PostgreSQL, or yields a stub if no database is needed."""
     database = settings.hosts.database
     if isinstance(database, ExistingDatabase):
         return external_database(database.host, database.port)
@@ -72,7 +72,7 @@ def _make_executor(built: Built, database: SharedDatabase) -> StepExecutor:
 def _carry_out_design(executor: StepExecutor) -> None:
     """Execute the design, but skip processes with recorded results.
 
-    If PostgreSQL dies, measure the running processes again from the beginning, because they are not to blame.
+    If PostgreSQL dies, measure the processes that were running again from the beginning, because they are not to blame.
     """
     plan, progress, folder = executor.plan, executor.progress, executor.store.folder
     clock = MeasuringClock(

@@ -119,7 +119,7 @@ def _continue_records(records: RunRecords, finished: Collection[tuple[str, int]]
 
 
 def _select(context: RunContext) -> _Selected:
-    """Return a run's plan, machine and runtime. Install the software that the runtime needs."""
+    """Make the plan, remove leftovers if permitted, and prepare the runtime, which may install software."""
     settings, progress, dependencies = context.settings, context.progress, context.dependencies
     plan = make_plan(settings)
     clear_leftovers(settings, progress, dependencies.leftovers())

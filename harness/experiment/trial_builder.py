@@ -102,9 +102,10 @@ class TrialBuilder:
 
 
 def throughput_and_cpu(result: LoadResult, cpu_seconds: float) -> tuple[float, float | None]:
-    """Return requests per second, and the server's CPU seconds per request. In scenarios, arrivals count as requests.
+    """Return requests per second, and the server's CPU seconds per request (None without requests).
 
-    Responses that arrive after the end of the load count towards CPU time per request, but not towards throughput.
+    In scenarios, arrivals count as requests. Responses that arrive after the end of the load count towards CPU time per
+    request, but not towards throughput.
     """
     if result.arrivals is not None:
         due = result.arrivals.due

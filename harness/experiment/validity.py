@@ -40,7 +40,7 @@ class ValidityFinding:
     """The result of applying a validity rule to a trial."""
 
     breached: bool
-    value: float | None  # None if unknown
+    value: float | None  # the value that was compared with the threshold; None if unknown
     threshold: float
     flag: str = ""
     only_warns: bool = False  # whether a breach adds a flag instead of excluding the trial

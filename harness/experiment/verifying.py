@@ -104,7 +104,7 @@ class Verification:
             address = self._setup.database.address
             source = f"PostgreSQL at {address.host}:{address.port}"
             self._progress.problem(str(error) if isinstance(error, TfbError) else f"{source}: {str(error).strip()}")
-        if not mistakes:  # messages about mistakes already quote the log
+        if not mistakes:  # messages about ignored database settings already quote the log
             self._verdicts = [quote_log(self._logged.get(each.test_type), each) for each in self._verdicts]
         if self._verdicts:  # otherwise, the server never started
             self._judge_conduct(mistakes, started_at)

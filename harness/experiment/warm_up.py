@@ -26,7 +26,7 @@ class WarmUpTracker:
     CPU time per request is steady when the median of the latest ``span`` windows is at most 5 % below the median of the
     ``span`` windows before them. Increases are ignored as noise. Throughput would be misleading: on a JVM, throughput
     stops increasing seconds before the second-tier compiler finishes. At that point, CPU time per request is still 31
-    to 428 % above the final value. While the compiler is busy, a server is not steady, however stable the cost appears.
+    to 428 % above the final value. While the compiler is busy, a server is not steady, even if CPU time per request is.
     ``tests/experiment/test_warm_up.py`` simulates this rule's error rates on noisy windows.
     """
 
@@ -98,7 +98,7 @@ class WarmUpTracker:
 
     @property
     def decline(self) -> float:
-        """The factor by which CPU time per request declined in the latest window, or infinity if unknown."""
+        """The factor by which CPU time per request declined between the latest two windows, or infinity if unknown."""
         costs = [cost for cost, _ in self._costs[-2:]]
         return costs[0] / costs[1] if len(costs) > 1 and costs[1] else math.inf
 
@@ -115,7 +115,7 @@ def warm_up_all(cells: Mapping[Cell, bool], rules: profile.Profile, *, until: fl
     """Warm up cells in rounds of bursts. Return all trackers, and the processes that have exited.
 
     ``cells`` maps each cell to True if the platform has a JIT compiler. The first round visits every cell in random
-    order. Later rounds visit the cells that are compiling or becoming cheaper, or all cold cells if there are none.
+    order. Later rounds visit the cells that are compiling or becoming cheaper or, if there are none, all cold cells.
     JIT platforms come first, then cells that are compiling, then cells with the largest decline in CPU time per
     request. Each burst of a later round must end within the fraction ``until`` of the run's time.
     """

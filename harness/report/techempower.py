@@ -93,7 +93,7 @@ def _median_trials(trials: Sequence[Trial]) -> Mapping[tuple[str, str, Load], Tr
 def _entry(trial: Trial, duration: float) -> ResultsDocument:
     """Return a trial's entry in results.json.
 
-    Viewers divide counts by the document's ``duration``, so scale the counts from the trial's duration to this one.
+    Viewers divide counts by the document's ``duration``, so scale the counts from the trial's duration to ``duration``.
     """
     scale = duration / max(trial.duration, 1e-6)  # do not divide by zero
     errors, latency = trial.errors, trial.latency

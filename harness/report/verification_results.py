@@ -56,7 +56,7 @@ def group_verdict_causes(verdicts: Sequence[VerificationRecord]) -> list[Cause]:
 def format_test_types(cause: Cause, every: Sequence[str]) -> str:
     """List the test types that a cause affects.
 
-    Return ``all test types`` if there are at least three and they include every type in ``every``.
+    Return ``all test types`` if the cause affects at least three test types and all test types in ``every``.
     """
     affected = [kind for kind in cause.test_types if kind != WHOLE_SERVER]
     affects_all = len(affected) > 2 and set(affected) >= set(every) - {WHOLE_SERVER}

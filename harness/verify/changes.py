@@ -136,7 +136,7 @@ class ConcurrentChanges:
         """Change a random fortune and restore the previously changed fortune.
 
         The new message sorts to a different position and contains characters that need escaping. It is padded so that
-        the length of the page does not change, because rule load.2 requires a constant size. Messages with non-ASCII
+        the length of the page does not change, because rule load.2 checks the mean size. Messages with non-ASCII
         characters never change, because some servers encode these characters as longer entities.
         """
         seeded = self.fortunes[0].rows

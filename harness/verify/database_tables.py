@@ -106,7 +106,7 @@ class DatabaseTables:
         return None if self.uncounted_reason else take_snapshot(self.connection)
 
     def wait_until_idle(self) -> None:
-        """Wait until consecutive readings find unchanged tables and no active session, or until a time limit."""
+        """Wait until several readings find unchanged tables and no other active session, or until a time limit."""
         deadline, previous, stable = time.monotonic() + MAX_IDLE_WAIT_SECONDS, None, 0
         while stable < STABLE_READS and time.monotonic() < deadline:
             current = self.connection.execute(WRITE_STATE).fetchone()

@@ -46,7 +46,8 @@ def verify_conduct(
 def read_folder(implementation: Implementation, *, strict: bool) -> FolderFacts | None:
     """Return facts about an implementation's files, or None if the folder rules do not apply.
 
-    The rules require a local runtime. Unless ``strict`` is set, they apply only in tfb's own tree.
+    The rules concern only implementations with a ``local`` block. Unless ``strict`` is set, they apply only in tfb's
+    own tree.
     """
     local = implementation.local
     if local is None or not (strict or is_own_tree(implementation.folder.parent.parent)):
@@ -111,7 +112,10 @@ def _variables(command: Sequence[str]) -> dict[str, str]:
 
 
 def _missing_variables(local: Mapping[str, str], image: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the local runtime's variables (NAME=value) that the image does not set. Ignore differences in paths."""
+    """Return the local runtime's variables, as NAME=value, that the image does not set to the same value.
+
+    Values count as the same if the local value contains a path, or if the image's value refers to a variable.
+    """
     return tuple(
         f"{name}={value}"
         for name, value in local.items()
@@ -155,7 +159,10 @@ def _in_context(folder: Path, source: str) -> bool:
 
 
 def _is_included(path: Path, source: str) -> bool:
-    """Return whether a Dockerfile's .dockerignore includes a path. Treat a file that does not begin with * as empty."""
+    """Return whether a Dockerfile's .dockerignore includes a path.
+
+    A file that does not begin with * includes every path.
+    """
     lines = (_text(path.with_name(f"{path.name}.dockerignore")) or "").splitlines()
     if [line.strip() for line in lines[:1]] != ["*"]:
         return True

@@ -1,7 +1,7 @@
 """A program that compares documents with JSON Schemas, with limits for CPU time and memory.
 
 For each comparison, the program reads two frames from stdin (the schema and the document), and writes a frame with the
-result to stdout. A frame is a length in bytes (four bytes, big-endian), followed by the content. An empty schema
+result to stdout. A frame is a length in bytes (four bytes, big-endian), followed by the content. An empty schema frame
 selects the previous schema. Each schema has a CPU budget. When the budget is used up, SIGPROF ends the process.
 """
 

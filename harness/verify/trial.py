@@ -85,7 +85,7 @@ class ProcessVerification:
     expected_work: ExpectedWork = field(default_factory=ExpectedWork)
     # (time, rows) pairs: the server may have cached the rows and may keep them until this time (epoch seconds).
     cached_rows: list[tuple[float, frozenset[tuple[int, int]]]] = field(default_factory=list)
-    # Sum of ``count_age_pairs`` over all trials.
+    # Sum of ``count_age_pairs`` over the trials so far.
     age_pairs: Counter[tuple[float, bool]] = field(default_factory=Counter)
     # Until this time (epoch seconds), the server's cache may contain rows unknown to tfb.
     cache_unknown_until: float = 0.0

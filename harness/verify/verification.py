@@ -76,9 +76,9 @@ def run_checks(evidence: Evidence) -> tuple[CheckResult, ...]:
 def wait_for_statements(
     tables: DatabaseTables, before: StatementSnapshot, expected: ExpectedWork, rows: int
 ) -> Evidence:
-    """Return evidence with the statements since ``before``.
+    """Wait until the statements since ``before`` pass the checks, or until a time limit.
 
-    Wait until these statements pass the checks, or until a time limit.
+    Return evidence with these statements.
     """
     deadline = time.monotonic() + MAX_COUNT_DELAY_SECONDS
     while True:

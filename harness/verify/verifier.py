@@ -170,7 +170,7 @@ def _probe_connection_limits(client: Client) -> list[Exchange]:
 
 
 def _send_until_date_changes(client: Client, earlier: Sequence[Exchange]) -> list[Exchange]:
-    """Send requests until the Date header differs from that of the first exchange, or until a time limit."""
+    """Send requests until Date differs from that of the first earlier response, or until a time limit."""
     exchanges = [earlier[-1]]
     first_date, deadline = earlier[0].header("date"), time.monotonic() + DATE_BEHIND_SECONDS
     while first_date and exchanges[-1].header("date") == first_date and time.monotonic() < deadline:

@@ -33,7 +33,8 @@ class LoadRun:
     unix: str = ""  # Unix socket to connect to instead of the URL's address
     protocol: LoadProtocol = "http1"
     tls_fixed: bool = False  # whether to offer a single set of TLS parameters and never resume a session
-    sampling: Sampling | None = None  # None: record no responses; if set, scenarios record all of them
+    # None: record no responses. Otherwise, scenarios record all responses, and other loads record a sample.
+    sampling: Sampling | None = None
     # Requests from which the generator chooses at random. If empty, it requests ``url``.
     requests: Sequence[PreparedRequest] = ()
     use_cases: Sequence[UseCase] = ()  # use cases of a scenario

@@ -1,4 +1,4 @@
-"""Parses the JSON report of wrk's script and the WebSocket witness, and combines the results of several clients."""
+"""Parses the JSON reports of wrk's script and of the WebSocket witness, and combines several clients' results."""
 
 from collections.abc import Sequence
 from typing import Annotated

@@ -62,7 +62,8 @@ class Loadgen:
         """Build the generator if necessary, and return it.
 
         In the local runtime, the generator shares CPUs with the server and therefore uses real-time priority for open
-        loops and scenarios, if permitted. Raises EnvironmentLacksError or BuildError.
+        loops and scenarios, if permitted. Raises EnvironmentLacksError if this machine cannot build it, or BuildError
+        if the build fails.
         """
         chrt = shutil.which("chrt") if runtime.name == "local" else None
         if chrt and process.run([chrt, *REALTIME, "true"], seconds=10).status != 0:

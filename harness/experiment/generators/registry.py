@@ -33,6 +33,6 @@ def witness(chosen: GeneratorName, test_type: str) -> GeneratorName:
 
 
 def needed_generators(plan: Plan) -> frozenset[GeneratorName]:
-    """Return the names of the generators for a plan, including the witnesses."""
+    """Return the names of the generators for a plan: loadgen, wrk, and the witnesses of the test types."""
     types = {name for each in plan.candidates for name in each.test_types if plan.profile.has_witnesses}
     return frozenset({"loadgen", "wrk", *(witness("loadgen", name) for name in types)})

@@ -23,7 +23,10 @@ class WebSocketWitness:
 
     @classmethod
     def of(cls, runtime: Runtime) -> Self:
-        """Build the program if necessary, and return the generator. Raises EnvironmentLacksError or BuildError."""
+        """Build the program if necessary, and return the generator.
+
+        Raises EnvironmentLacksError if this machine cannot build it, or BuildError if the build fails.
+        """
         return cls(program=runtime.own_generator("websocket-witness"))
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:

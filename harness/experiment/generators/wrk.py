@@ -24,7 +24,10 @@ class Wrk:
     waits_for_go: bool = False
 
     def arguments(self, run: LoadRun, folder: Path) -> Sequence[str]:
-        """Return TechEmpower's arguments. Raises LoadError for loads that wrk does not support."""
+        """Write the requests to the folder, if there are any, and return TechEmpower's arguments.
+
+        Raises LoadError for loads that wrk does not support.
+        """
         load = run.load
         if not isinstance(load, ClosedLoop):
             raise LoadError(f"wrk supports only closed loops, not {load.label}. Use --generator loadgen")

@@ -13,7 +13,7 @@ from harness.plan.testtypes.registry import TEST_TYPES
 from harness.records.verification_record import WHOLE_SERVER, CheckResult, Outcome
 from harness.verify.checks.evidence import Evidence, Exchange
 
-CONDUCT = "conduct"  # pseudo test type for checks of the server's process and folder
+CONDUCT = "conduct"  # pseudo test type for checks of the server's process and the implementation's folder
 LOAD = "load"  # pseudo test type for checks of database counts after a load or after a process has exited
 
 # Rules that TechEmpower does not have, marked "ours" in docs/requirements.md. Plugins set ``Check.stricter`` instead.

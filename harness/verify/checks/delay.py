@@ -16,7 +16,7 @@ NO_DELAY = QueryVariant(name="concurrent, without delay", suffix="0")
 WITH_DELAY = QueryVariant(name="at once", suffix="200")
 SERIAL_SECONDS = CONCURRENT_REQUESTS * 0.2  # seconds that a server needs if it waits for one request at a time
 # Concurrent requests with a delay may take this many seconds longer than the same number without a delay. With a
-# pool of 20 threads, the default of some frameworks, they take 1.4 s longer.
+# pool of 20 threads, the default of some frameworks, they take 1.4 s longer, which is accepted.
 MAX_EXTRA_SECONDS = 2.0
 TRIES = 3  # total number of attempts, because a stalled machine may delay correct responses
 

@@ -91,7 +91,7 @@ class Exchange:
     unsolicited: bytes = b""  # bytes received after the response, without a request
     closed: bool = False  # whether the server closed the connection after the response
     reconnected: bool = False  # whether the server had closed the previous connection before this request
-    requests_on_connection: int = 0  # number of requests before the server closed the connection; 0 if unknown
+    requests_on_connection: int = 0  # requests on this or, if ``reconnected``, the previous connection; 0 if unknown
 
     @property
     def ok(self) -> bool:
@@ -108,7 +108,7 @@ class Exchange:
         return self.response.get_all(name) if self.response else []
 
     def header(self, name: str) -> str | None:
-        """Return the first value of a header, given the lower-case name."""
+        """Return the first value of a header, given the lower-case name, or None if the header is missing."""
         return self.response.get(name) if self.response else None
 
     @property
@@ -145,7 +145,7 @@ class Exchange:
 
 
 def clamp_parameter(target: str, least: int, most: int) -> int:
-    """Return the integer after "=" at the end of a target, clamped to ``least``..``most``. Return 0 without one."""
+    """Return the integer after "=" at the end of a target, clamped to ``least``..``most``, or 0 if there is none."""
     number = re.search(r"=(-?\d+)\Z", target)
     return min(max(int(number[1]), least), most) if number else 0
 
@@ -342,7 +342,7 @@ class FolderFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ConductFacts:
-    """Facts about a server's process and folder. A fact is None if it was not observed."""
+    """Facts about a server's process and the implementation's folder. A fact is None if it was not observed."""
 
     # A description of each ignored environment variable, for example "connects as user a, but DBUSER is b".
     database_mistakes: tuple[str, ...] = ()

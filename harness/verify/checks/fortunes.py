@@ -71,7 +71,7 @@ def fortunes_in_order(evidence: Evidence) -> Iterator[Finding]:
 
 @exchange_check("fortune.3", FORTUNE)
 def nothing_else_on_the_page(exchange: Exchange) -> Iterator[Finding]:
-    """Find text outside the table, and elements or attributes that run scripts, load content or hide content."""
+    """Find text outside the table, unexpected elements, and attributes that run scripts, or load or hide content."""
     page = parse_page(exchange.body)
     for name in page.elements:
         if name not in ELEMENTS:

@@ -67,7 +67,7 @@ def ids_repeat_by_chance(evidence: Evidence) -> Iterator[Finding]:
 
 @check("random.3", ROW_TYPES, lambda evidence: len(_ids(evidence)) > 1, has_evidence=_has_enough_for_pass)
 def ids_independent(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the ids of a request are independent of all other ids."""
+    """Require that ids are independent of each other, within a request and across requests."""
     sequences = _sequences(evidence)
     if QUERY_TYPES(evidence.test_type):
         yield from _find_overlaps(evidence)

@@ -40,9 +40,9 @@ def statements_counted(evidence: Evidence) -> Iterator[Finding]:
     lambda e: (_has_counts(e) or _floods_counters(e)) and e.expected_work.reads + e.expected_work.pages > 0,
 )
 def rows_read(evidence: Evidence) -> Iterator[Finding]:
-    """Require that SELECTs read as many rows as were returned.
+    """Require that SELECTs read at least as many rows as were returned.
 
-    After the server process has exited, also require that it has fetched as many rows through an index.
+    After the server process has exited, also require that it has fetched at least as many rows through an index.
     """
     expected = evidence.expected_work
     if _floods_counters(evidence):

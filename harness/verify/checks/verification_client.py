@@ -35,7 +35,7 @@ class VerificationTask:
 
     @property
     def url(self) -> str:
-        """Return the declared URL, which ends in "=" or in a number."""
+        """Return the URL that the implementation declares for the test type."""
         return self.server.implementation.urls[self.test_type.name]
 
     def variant_client(self, timeout: float | None = None) -> "Client":
