@@ -99,7 +99,7 @@ def parse_recipe(text: str) -> ImageRecipe:
         elif name == "USER":
             user = arguments.strip().strip("\"'")
         elif name == "ENTRYPOINT":
-            entry, command = split_command(arguments), []  # an ENTRYPOINT discards the base image's CMD
+            entry = split_command(arguments)  # discards the base image's CMD, but not a CMD of the same stage
         elif name == "CMD":
             command = split_command(arguments)
         elif name in ("COPY", "ADD"):

@@ -128,7 +128,7 @@ class ScenarioLoads(ConfigSection):
 class Profile(ConfigSection):
     """A measurement profile: the loads of a run, their lengths and their order."""
 
-    name: ProfileText  # name for `--profile`, by default the file name
+    name: ProfileText  # name for `--profile`
     description: ProfileText  # sentence shown in the plan and on the web page
     # Name of the design, which determines the order of measurements: interleaved, search, techempower, or the name of a
     # plugin's design.

@@ -193,6 +193,9 @@ def _description(model: type[BaseModel]) -> str:
     return (inspect.getdoc(model) or "").replace("``", "`")
 
 
+NAMED_AFTER_FILES = ((Profile, "name"), (Claim, "name"))
+
+
 def _rows(model: type[BaseModel], headings: Headings) -> list[str]:
     """Return a Markdown table row for each key of a model. ``headings`` is empty for TOML files."""
     schema = model.model_json_schema(by_alias=True)
@@ -201,6 +204,7 @@ def _rows(model: type[BaseModel], headings: Headings) -> list[str]:
         key = field.alias or name
         about = schema["properties"][key]
         default = "required" if key in schema.get("required", ()) else _default(about.get("default"))
+        default = "file name" if (model, name) in NAMED_AFTER_FILES else default
         keys = ", ".join(f"`{each}`" for each in (url_keys() if key == "urls" else (key,)))
         kind = "text" if key == "urls" else _type(about, schema.get("$defs", {}), headings)
         rows.append(f"| {keys} | {kind} | {default} | {comments[name].replace('None', unset)} |")

@@ -31,10 +31,10 @@ def _known(what: str, names: Sequence[str]) -> AfterValidator:
 class ClaimSide(ConfigSection):
     """A cell that a statement compares: an implementation, a test type and a load."""
 
-    implementation: str
-    test_type: Annotated[str, _known("test type", list(TEST_TYPES))]
-    connections: int = Field(ge=1)
-    queries: int | None = None
+    implementation: str  # implementation name
+    test_type: Annotated[str, _known("test type", list(TEST_TYPES))]  # test type name
+    connections: int = Field(ge=1)  # number of connections
+    queries: int | None = None  # rows per request; None for test types without a row count
     # Multiplier for the arrival rates of the order service; None for all other test types.
     factor: float | None = Field(default=None, gt=0)
 
@@ -59,8 +59,8 @@ class ClaimSide(ConfigSection):
 class Rounds(ConfigSection):
     """The predicted duration of ``calls`` equal calls on ``CPUs - less`` workers, relative to a single call."""
 
-    calls: int = Field(ge=1)
-    less: int = Field(default=0, ge=0)
+    calls: int = Field(ge=1)  # number of calls
+    less: int = Field(default=0, ge=0)  # how many fewer workers than CPUs there are
 
     def ratio(self, cpus: int) -> float:
         """Return the ratio that the formula yields on a machine with ``cpus`` CPUs: ceil(calls / workers)."""
@@ -70,9 +70,9 @@ class Rounds(ConfigSection):
 class Needs(ConfigSection):
     """The requests/s that each implementation must reach before the claimed effect can be observed."""
 
-    of: float = Field(gt=0)
-    to: float = Field(gt=0)
-    why: str
+    of: float = Field(gt=0)  # requests/s of the implementation in ``of``
+    to: float = Field(gt=0)  # requests/s of the implementation in ``to``
+    why: str  # why the effect requires these rates, as a clause
 
 
 class Statement(ConfigSection):
@@ -83,11 +83,12 @@ class Statement(ConfigSection):
     """
 
     name: str  # statement name, unique within the claim
-    metric: Annotated[str, _known("metric", [*METRICS, ERRORS])] = ""
-    of: ClaimSide | None = None
-    to: ClaimSide | None = None
-    figures: tuple[str, ...] = ()
-    ratio: float | None = Field(default=None, gt=0)
+    metric: Annotated[str, _known("metric", [*METRICS, ERRORS])] = ""  # metric, for example throughput, or errors
+    of: ClaimSide | None = None  # the cell in the numerator of the ratio
+    to: ClaimSide | None = None  # the cell in the denominator of the ratio
+    figures: tuple[str, ...] = ()  # instead of cells: keys of the program's figures, numerator first
+    ratio: float | None = Field(default=None, gt=0)  # claimed ratio
+    # Claimed order, instead of a ratio.
     order: Literal["higher", "lower", "not higher", "not lower", "none", "some"] | None = None
     # Relative tolerance t. The claim holds for ratios from r / (1 + t) to r (1 + t), where r is ``ratio``.
     tolerance: float = Field(default=0.15, gt=0)
@@ -95,7 +96,7 @@ class Statement(ConfigSection):
     substantial: bool = False  # whether the source claims a difference of at least ``least``
     context: bool = False  # True if this project added the statement, which then does not affect the verdict
     why: str = ""  # why the expected ratio depends on the number of CPUs, as a sentence
-    needs: Needs | None = None
+    needs: Needs | None = None  # rates below which the machine is too small to show the effect
     rounds: Rounds | None = None  # formula for a ratio that depends on the number of CPUs
 
     @model_validator(mode="after")
@@ -135,16 +136,16 @@ class Statement(ConfigSection):
 class Claim(ConfigSection):
     """A claim made in a conference talk, as described by a file in config/claims."""
 
-    name: str
+    name: str  # name of the claim
     title: str  # the claim as a sentence
-    talk: str
+    talk: str  # title and speaker of the talk
     page: str  # slide or page of the talk
     said: str  # quotation from the talk, including its figures
     conditions: str  # conditions under which the talk's figures were measured
     here: str = ""  # how this project's measurement differs from the measurement in the talk
     can: bool = False  # True if the source claims only a possibility, so one supported statement is enough
     program: tuple[str, ...] = ()  # command that prints a JSON object of figures, run in the repository root
-    compare: tuple[Statement, ...] = Field(min_length=1)
+    compare: tuple[Statement, ...] = Field(min_length=1)  # statements to measure
 
     @property
     def cells(self) -> tuple[ClaimSide, ...]:

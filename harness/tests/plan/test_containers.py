@@ -30,6 +30,7 @@ def test_base_images_are_found(text: str, images: tuple[str, ...]) -> None:
          ("x", "y")),
         ('FROM a AS build\nUSER root\nCOPY a.c .\nFROM b\nCOPY --from=build /x /x\nCMD ["x"]\n', ("x",), None,
          ("a.c",)),
+        ('FROM a\nCMD ["s.js"]\nENTRYPOINT ["node"]\n', ("node", "s.js"), None, ()),
         ('FROM a AS base\nUSER app\nFROM base\nENTRYPOINT ["node"]\nCMD ["s.js"]\n', ("node", "s.js"), "app", ()),
         ("FROM a\nCOPY --chown=app:app \\\n  # a comment\n  one two \\\n  /app/\n", (), None, ("one", "two")),
         ('FROM a\nCOPY ["with space", "/x/"]\nADD https://example.org/x.tgz /x\n', (), None, ("with space",)),

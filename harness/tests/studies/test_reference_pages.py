@@ -37,7 +37,7 @@ def test_table_and_output_of_the_readme_are_current(pages: ModuleType) -> None:
     assert pages.README.read_text(encoding="utf-8") == pages.readme_page(), f"run {command}"
 
 
-@pytest.mark.parametrize("name", ["benchmark-config", "cli", "gate", "profiles"])
+@pytest.mark.parametrize("name", ["benchmark-config", "claims", "cli", "gate", "profiles"])
 def test_every_key_has_a_meaning(name: str) -> None:
     rows = [line for line in (FOLDER / f"{name}.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     assert rows
