@@ -1,14 +1,16 @@
-"""Publishes a reduced copy of a run as the only run in results/rounds/1.
+"""Publishes a reduced copy of a run as the only run of a published round.
 
-Usage: ``python -m harness.dashboard.example RUN``. The copy contains all trials, so it has the same ranking as the
-original. It omits derived files (``ranking.json`` and TechEmpower's file) and the data named in ``LEFT_OUT``. Absolute
-paths are reduced to their last component.
+Usage: ``python -m harness.dashboard.example RUN [ROUND]``. ROUND is a number; the default is the newest round. The copy
+contains all trials, so it has the same ranking as the original. It omits derived files (``ranking.json`` and
+TechEmpower's file) and the data named in ``LEFT_OUT``. Absolute paths are reduced to their last component.
 """
 
+import argparse
 import json
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from harness.paths import RESULTS
 from harness.records.record import Record
 from harness.records.trial_record import Trial
 
-PUBLISHED = "rounds/1"  # folder in results/ to which the copy is written
+ROUNDS = RESULTS / "rounds"
 LEFT_OUT = (
     "Logs, latency histograms, load generator commands, time series and passed checks are omitted. Percentiles are "
     "included.",
@@ -85,9 +87,20 @@ def remove_paths(value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON v
             return value
 
 
-if __name__ == "__main__":
-    run = DashboardRun(Path(sys.argv[1]).resolve())
-    write_example(run, RESULTS / PUBLISHED / run.id)
-    for other in (RESULTS / PUBLISHED).iterdir():
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the copy of a run, and remove other runs from the round."""
+    parser = argparse.ArgumentParser(prog="python -m harness.dashboard.example", description=__doc__)
+    parser.add_argument("run", type=Path, metavar="RUN", help="folder of the run")
+    newest = max((int(folder.name) for folder in ROUNDS.glob("[0-9]*")), default=1)
+    parser.add_argument("round", type=int, nargs="?", default=newest, metavar="ROUND", help="number of the round")
+    options = parser.parse_args(argv)
+    run, folder = DashboardRun(options.run.resolve()), ROUNDS / str(options.round)
+    write_example(run, folder / run.id)
+    for other in folder.iterdir():
         if other.is_dir() and other.name != run.id:
             shutil.rmtree(other)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,7 +12,12 @@ from harness.records.verdicts import ClaimConclusion
 
 CLAIMS_FILE = "claims.json"
 CLAIMS_SCHEMA_VERSION = 2
-PUBLISHED = RESULTS / "rounds" / "1"  # folder of the published claims.json
+# Folder of the published claims.json: the newest round that contains one.
+PUBLISHED = max(
+    (file.parent for file in (RESULTS / "rounds").glob("[0-9]*/claims.json")),
+    key=lambda folder: int(folder.name),
+    default=RESULTS / "rounds" / "1",
+)
 
 
 class StatementVerdict(Record):

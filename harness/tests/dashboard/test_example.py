@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from harness.dashboard import example
-from harness.dashboard.example import PUBLISHED
 from harness.dashboard.results_folder import ResultsFolder
 from harness.dashboard.run_documents import DashboardRun
 from harness.paths import RESULTS
 from harness.records.verification_record import Outcome
 from harness.stats.ranking_model import Ranking
 
+PUBLISHED = "rounds/1"  # folder of the published round in results/
 MOST_BYTES = 3_000_000
 NAME = "20250615-small"
 
@@ -63,6 +63,17 @@ def test_example_has_no_paths_or_hosts() -> None:
     with pytest.raises(ValueError, match=r"reason names the host mirror\.example\.org"):
         example.remove_paths({"build": {"reason": "https://mirror.example.org/a: 404"}})
     assert example.remove_paths({"notes": "see https://example.org"}) == {"notes": "see https://example.org"}
+
+
+def test_round_contains_only_the_published_run(
+    run: DashboardRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(example, "ROUNDS", tmp_path / "rounds")
+    (tmp_path / PUBLISHED / "earlier").mkdir(parents=True)
+    for words, rounds in (([], {"1"}), (["2"], {"1", "2"})):
+        assert example.main([str(run.folder), *words]) == 0
+        assert {each.parent.name for each in (tmp_path / "rounds").glob("*/*")} == rounds
+        assert {each.name for each in (tmp_path / "rounds").glob("*/*")} == {NAME}
 
 
 def test_published_round_is_complete_and_small() -> None:

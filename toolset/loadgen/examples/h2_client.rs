@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sends requests on each stream of each connection until the time is up. Returns the number of successful responses.
+/// Send requests on each stream of each connection until the time is up. Return the number of successful responses.
 async fn load(
     request: &Request<()>,
     address: &str,
@@ -63,7 +63,7 @@ async fn load(
     Ok(successes.get())
 }
 
-/// Sends the request again after each response, until `end`.
+/// Send the request again after each response, until `end`.
 async fn repeat(
     mut sender: SendRequest<Bytes>,
     request: Request<()>,
