@@ -31,13 +31,16 @@ logger = logging.getLogger("tfb.origin")
 
 def seal_run(folder: Path, info: RunInfo, settings: Settings) -> None:
     """Seal a new run. If this fails, log a warning that ``--resume`` will ask for consent."""
+    problem: object = f"other users can access {state_folder()}"
     try:
-        key = _key(create=True)
-        places = list_places(settings)
-        record = {"places": places, "seal": _seal(key, info, places)} if key else {}
-        safe_write.replace(folder / FILE, json.dumps(record).encode())
+        if key := _key(create=True):
+            places = list_places(settings)
+            record = {"places": places, "seal": _seal(key, info, places)}
+            safe_write.replace(folder / FILE, json.dumps(record).encode())
+            return
     except (OSError, StoreError) as error:
-        logger.warning("cannot mark the run as started on this machine, so --resume will ask for consent: %s", error)
+        problem = error
+    logger.warning("cannot mark the run as started on this machine, so --resume will ask for consent: %s", problem)
 
 
 def is_own(folder: Path, info: RunInfo) -> bool:

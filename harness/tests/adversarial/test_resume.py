@@ -220,6 +220,17 @@ def test_key_of_another_user_proves_nothing(tmp_path: Path, state: Path, what: s
     assert not origin.is_own(folder, info)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")
+def test_run_without_private_key_gets_no_mark(tmp_path: Path, state: Path, caplog: pytest.LogCaptureFixture) -> None:
+    own(tmp_path)
+    (path,) = state.glob("own-runs-*/key")
+    os.chown(path.parent, 65534, 65534)
+    folder, info = own(tmp_path / "next")
+    assert not (folder / origin.FILE).exists()
+    assert "--resume will ask for consent: other users can access" in caplog.text
+    assert not origin.is_own(folder, info)
+
+
 def test_readable_keys_are_replaced(tmp_path: Path, state: Path) -> None:
     own(tmp_path)
     (path,) = state.glob("own-runs-*/key")
