@@ -75,7 +75,7 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """Return plain words unchanged, and other text as a code span. The result is a single line that fits in a table."""
+    """Return plain words unchanged, and other text as a code span. The result is safe in a table cell."""
     text = inert_line(one_line(text))
     if not text or (all(_PLAIN_WORD.fullmatch(word) for word in text.split(" ")) and not _COMMIT.search(text)):
         return text

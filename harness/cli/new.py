@@ -166,7 +166,7 @@ def _choose_language(
     if source:
         return source.folder.parent.name
     if options.source or not options.language:
-        raise UsageError("--blank copies no implementation: give --language LANG, and remove --from")
+        raise UsageError("--blank does not copy an implementation: specify --language LANG, and omit --from")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9+#.-]*", options.language):
         raise UsageError(f"--language: {options.language!r} is not a valid name: use only letters, digits and + # . -")
     languages = {i.folder.parent.name.lower(): i.folder.parent.name for i in implementations.values()}

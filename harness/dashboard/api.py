@@ -215,7 +215,7 @@ def _query_parameter(request: Request, key: str) -> str:
 
 
 def _route(path: str, make_document: Callable[[Request], BaseModel | bytes]) -> Route:
-    """Return a route that responds with 404 after a StoreError, and with 500 after any other read error."""
+    """Return a route that responds with 404 on a StoreError, and with 500 on any other read error."""
 
     def endpoint(request: Request) -> Response:
         try:

@@ -52,7 +52,7 @@ class Measure:
     share: float | None = None  # the load's rate, as a fraction of the process's closed-loop throughput
     warm_up: WarmUp | None = None  # the warm-up, if this is the first trial after it; otherwise None
     steady: bool | None = None  # whether the warm-up reached a steady state
-    until: float | None = 1.0  # the load must end within this fraction of the run's time; None for no limit
+    until: float | None = 1.0  # deadline for the load's end, as a fraction of the run's time limit; None for none
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -138,7 +138,7 @@ class Verification:
     def _mistakes(self, watch: RefusalWatch) -> tuple[str, ...]:
         """If a test type that reads the database failed, return the database settings that the server ignores.
 
-        Ignore a failed test type if the server does not know its URL, because the database did not cause this failure.
+        Failures because the server has no route for the test type's URL do not count: the database did not cause them.
         """
         types = self._implementation.test_types
         failures = (v for v in self._verdicts if v.outcome is Outcome.FAIL and v.test_type != WHOLE_SERVER)

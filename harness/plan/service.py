@@ -36,7 +36,7 @@ class Service(ConfigSection):
     """Instructions to build and start a service. Shell commands run in the folder of tfb.toml.
 
     tfb starts the service with a command, from a Dockerfile or an existing image, or from a compose file that also
-    starts dependencies. Alternatively, ``url`` is the address of a service that is already running.
+    starts dependencies. Alternatively, set ``url`` to the address of a running service.
     """
 
     # Service name in reports and record files.

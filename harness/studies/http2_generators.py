@@ -101,7 +101,8 @@ def _wait_for(port: int) -> None:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         time.sleep(0.05)
-    raise SystemExit(f"nghttpd does not listen on port {port} (load average {os.getloadavg()[0]:.0f}). Try again")
+    load = os.getloadavg()[0]
+    raise SystemExit(f"nghttpd did not listen on port {port} within 5 s (load average {load:.0f}). Try again")
 
 
 if __name__ == "__main__":

@@ -255,7 +255,7 @@ def _default(value: object) -> str:
 
 
 def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any], headings: Headings) -> str:
-    """Describe the values that a JSON schema permits. Link to the sections of models in ``headings``."""
+    """Describe the values that a JSON schema permits. A model in ``headings`` is shown as a link to its section."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return headings.get(name) or _type(definitions[name], definitions, headings)

@@ -69,9 +69,9 @@ def compare_declarations(
         )
     if head.service.start and not (base.service.start or base.service.url) and not target_given:
         raise UsageError(
-            f"head's {service.FILE} starts a command on this machine ({_shown(head.service.start)}), but base's file "
-            "starts a container, which protects this machine. If you trust head, pass the command on the command line "
-            "(--head cmd:COMMAND), or change base first"
+            f"head's {service.FILE} runs a command on this machine ({_shown(head.service.start)}), but base's file "
+            "runs a container, which isolates the service. If you trust head, pass --head cmd:COMMAND, or first make "
+            f"the same change to base's {service.FILE}"
         )
     base_requests = {request.name: request for request in base.request}
     head_requests = {request.name: request for request in head.request}

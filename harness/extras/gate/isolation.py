@@ -120,7 +120,7 @@ class Isolation:
     def account_names(self) -> str:
         """Describe the sides' accounts for the records."""
         if self.owners:
-            return f"a uid for each side ({accounts.READ_CAPABILITY})"
+            return f"a separate uid for each side, with the capability {accounts.READ_CAPABILITY}"
         own = accounts.describe_account(None)
         return f"{own}, in a mount namespace for each side" if self.enclosed else own
 

@@ -189,7 +189,7 @@ def _statistics(tool: Tool) -> str:
 
 
 def _unprivileged() -> process.Account | None:
-    """Return an account for PostgreSQL, because it refuses to run as root. Return None if tfb is not root."""
+    """Return an unprivileged account for PostgreSQL, which refuses to run as root, or None if tfb is not root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):

@@ -256,7 +256,7 @@ def test_a_head_that_leaves_its_container_is_refused(way: str, shop: Path, tmp_p
     git(shop, "add", "-A")
     git(shop, "commit", "-q", "-m", "contained")
     (shop / "tfb.toml").write_text(toml(*BOTH))
-    with pytest.raises(UsageError, match="starts a command on this machine"):
+    with pytest.raises(UsageError, match="runs a command on this machine"):
         session(shop, tmp_path / "place")
     (tmp_path / "second").mkdir()
     made = prepare(shop, "main", "cmd:./server", tmp_path / "second", seed=1)

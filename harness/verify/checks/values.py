@@ -227,7 +227,7 @@ def one_number_a_row(exchange: Exchange) -> Iterator[Finding]:
     for identifier, numbers in _numbers_by_row([exchange]).items():
         if len(set(numbers)) > 1:
             yield Finding(
-                f"row {identifier} has two numbers in one response. Draw distinct rows",
+                f"row {identifier} occurs with different random numbers in one response. Draw distinct rows",
                 expected="each row once, or with the same number",
                 actual=" and ".join(map(str, numbers)),
             )

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::SECOND;
 
-/// Shortest distinguishable duration, in nanoseconds (`hdrhistogram` rounds the unit down to 64 ns).
+/// Shortest distinguishable duration, in nanoseconds. `hdrhistogram` rounds it down to a power of two: 64 ns.
 const LOWEST: u64 = 100;
 /// Longest recordable duration, in nanoseconds: an hour. Longer durations count as an hour.
 const HIGHEST: u64 = 3600 * SECOND;

@@ -57,7 +57,7 @@ pub struct Multiplier {
     m: i64,
 }
 
-/// Reads the data set, a JSON array of items. An error names the file.
+/// Reads the data set, a JSON array of items. Error messages contain the file's path.
 pub fn read(path: &Path) -> Result<Arc<[Item]>, String> {
     let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let items: Result<Vec<Item>, _> = serde_json::from_reader(BufReader::new(file));

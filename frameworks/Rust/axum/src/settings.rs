@@ -27,7 +27,7 @@ pub struct Tls {
 }
 
 impl Settings {
-    /// Reads the settings. An error names the invalid variable.
+    /// Reads the settings. Error messages contain the invalid variable's name.
     pub fn from_environment() -> Result<Self, String> {
         let mut database = tokio_postgres::Config::new();
         database

@@ -21,7 +21,7 @@ pub struct Database {
 }
 
 impl Settings {
-    /// Reads the settings. An error names the invalid variable.
+    /// Reads the settings. Error messages contain the invalid variable's name.
     pub fn from_environment() -> Result<Self, String> {
         Ok(Self {
             host: variable("HOST", "0.0.0.0"),

@@ -12,7 +12,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the settings. An error names the invalid variable.
+    /// Reads the settings. Error messages contain the invalid variable's name.
     pub fn from_environment() -> Result<Self, String> {
         let mut database = tokio_postgres::Config::new();
         database
