@@ -1,10 +1,12 @@
 """Compares the CPU per request of short runs with a long run's, cell by cell.
 
 Usage: ``python -m harness.studies.agreement LONG RUN…``. A cell agrees if its CPU per request differs from the long
-run's by at most 10 %. Only cells with the headline load of their test type are compared.
+run's by at most 10 %. Cells are compared at their headline loads. On a shared machine, the speed of the CPUs differs
+between runs, which changes all cells alike. A second count therefore divides each ratio by the run's median ratio.
 """
 
 import argparse
+import statistics
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,10 +28,9 @@ class CellAgreement:
     ratio: float
     flags: tuple[str, ...]  # the cell's flags in the short run
 
-    @property
-    def agrees(self) -> bool:
-        """Return whether the two runs differ by at most the tolerance."""
-        return abs(self.ratio - 1) <= TOLERANCE
+    def agrees(self, common: float = 1.0) -> bool:
+        """Return whether the ratio differs from the ratio ``common`` to all cells by at most the tolerance."""
+        return abs(self.ratio / common - 1) <= TOLERANCE
 
 
 def compare_cells(long: RunRecords, short: RunRecords) -> list[CellAgreement]:
@@ -62,9 +63,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     long = store.read_run(options.long)
     for folder in options.runs:
         cells = compare_cells(long, store.read_run(folder))
-        print(f"{folder.name}: {sum(cell.agrees for cell in cells)} of {len(cells)} cells within {TOLERANCE:.0%}")
+        common = statistics.median(cell.ratio for cell in cells)
+        same, relative = (sum(cell.agrees(factor) for cell in cells) for factor in (1.0, common))
+        print(
+            f"{folder.name}: {same} of {len(cells)} cells within {TOLERANCE:.0%}, "
+            f"{relative} relative to the median ratio {common:.2f}"
+        )
         for cell in sorted(cells, key=lambda each: each.ratio):
-            if not cell.agrees:
+            if not cell.agrees():
                 print(f"  {cell.implementation} {cell.test_type}: {cell.ratio:.2f}, flags: {', '.join(cell.flags)}")
     return 0
 

@@ -24,5 +24,6 @@ def records(costs: Mapping[str, float]) -> RunRecords:
 def test_cells_agree_within_a_tenth() -> None:
     long = records({"steady": 1e-5, "cold": 1e-5, "absent": 1e-5})
     cells = {cell.implementation: cell for cell in compare_cells(long, records({"steady": 1.05e-5, "cold": 1.2e-5}))}
-    assert {name: cell.agrees for name, cell in cells.items()} == {"steady": True, "cold": False}
+    assert {name: cell.agrees() for name, cell in cells.items()} == {"steady": True, "cold": False}
     assert cells["cold"].ratio == pytest.approx(1.2)
+    assert {name: cell.agrees(1.2) for name, cell in cells.items()} == {"steady": False, "cold": True}
