@@ -60,7 +60,7 @@ def test_a_copy_has_the_new_name(words: str, language: str, source: str | None, 
         ("Mine --from express", "'Mine' is not a valid name"),
         ("all --from express", "'all' is not a valid name"),
         ("express --language Go", "'express' already exists"),
-        ("mine --blank", "give --language LANG"),
+        ("mine --blank", "specify --language LANG"),
         ("mine --blank --language ../x", "'../x' is not a valid name"),
         ("", "'' is not a valid name"),  # the user answers the prompt with an empty line
     ],

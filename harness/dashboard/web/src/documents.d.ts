@@ -224,7 +224,9 @@ export interface ClosedLoop {
   close_after: number | null;
 }
 /**
- * An open loop: Poisson arrivals at a fixed rate. Latency is measured from the intended send time.
+ * An open loop: requests are due at random times (Poisson), at a fixed mean rate, regardless of earlier responses.
+ *
+ * Latency is measured from the intended send time.
  */
 export interface OpenLoop {
   kind: "open";
@@ -234,7 +236,9 @@ export interface OpenLoop {
   depth: 1;
 }
 /**
- * Poisson arrivals of use cases (sequences of dependent requests) at ``factor`` times their base rates.
+ * A scenario: customers arrive at random times (Poisson), at ``factor`` times the base rates of the use cases.
+ *
+ * Each customer carries out a use case, which is a sequence of dependent requests.
  */
 export interface Scenario {
   kind: "scenario";
@@ -734,6 +738,8 @@ export interface Latency {
 }
 /**
  * Results of the arrivals in a scenario: ``due`` is ``done`` + ``failed`` + ``unfinished``.
+ *
+ * An arrival is a simulated customer who carries out a use case.
  */
 export interface Arrivals {
   due: number;
@@ -806,7 +812,7 @@ export interface ValidityCheck {
   flag: string;
 }
 /**
- * Verification of an implementation, test type and process. If these have several records, the last one counts.
+ * Verification of an implementation and test type in a process. If there are several records, the last counts.
  */
 export interface VerificationRecord {
   implementation: string;
