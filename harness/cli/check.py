@@ -214,7 +214,8 @@ def check(planned: Sequence[Stage], tools: Sequence[ToolRequirement], consent: C
             # pytest exits with status 1 if all tests ran and some failed.
             if status == 1 and stage.retry:
                 last_failed = (*stage.command, "--last-failed", "--last-failed-no-failures=none")
-                status = _run(stage, last_failed, environment)
+                # Without time limits. Otherwise, a failed test would be skipped, and would count as passed on retry.
+                status = _run(stage, last_failed, {**environment, DEADLINE_VARIABLE: "", END_VARIABLE: ""})
                 flaky += [stage.name] * (status == 0)
             failed += [stage.name] * (status != 0)
         if skipped_tests.exists():

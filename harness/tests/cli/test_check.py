@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,13 @@ def test_only_the_named_stages_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran == ["lint", "types"]
     with pytest.raises(UsageError, match="unknown stage 'lnt'; did you mean lint"):
         check.command(only=("lnt",))
+
+
+def test_retries_have_no_time_limit(checked: Checked) -> None:
+    code = f"import os; print('limit', os.environ[{check.END_VARIABLE!r}] != ''); raise SystemExit(1)"
+    status, output = checked([replace(python("of servers", code), retry=True)])
+    assert status == Exit.FAILED
+    assert re.findall("limit (.*)", output) == ["True", "False"]
 
 
 def test_no_test_starts_after_the_end(tmp_path: Path) -> None:
