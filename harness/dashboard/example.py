@@ -17,9 +17,9 @@ from typing import Any
 from harness.dashboard.run_documents import DashboardRun
 from harness.paths import RESULTS
 from harness.records.record import Record
+from harness.records.run_folders import ROUNDS, numbered_rounds
 from harness.records.trial_record import Trial
 
-ROUNDS = RESULTS / "rounds"
 LEFT_OUT = (
     "Logs, latency histograms, load generator commands, time series and passed checks are omitted. Percentiles are "
     "included.",
@@ -91,10 +91,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Write the copy of a run, and remove other runs from the round."""
     parser = argparse.ArgumentParser(prog="python -m harness.dashboard.example", description=__doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="folder of the run")
-    newest = max((int(folder.name) for folder in ROUNDS.glob("[0-9]*")), default=1)
-    parser.add_argument("round", type=int, nargs="?", default=newest, metavar="ROUND", help="number of the round")
+    parser.add_argument("round", type=int, nargs="?", metavar="ROUND", help="number of the round; default: the newest")
     options = parser.parse_args(argv)
-    run, folder = DashboardRun(options.run.resolve()), ROUNDS / str(options.round)
+    rounds = RESULTS / ROUNDS
+    newest = [int(folder.name) for folder in numbered_rounds(rounds)][-1:] or [1]
+    run, folder = DashboardRun(options.run.resolve()), rounds / str(options.round or newest[0])
     write_example(run, folder / run.id)
     for other in folder.iterdir():
         if other.is_dir() and other.name != run.id:

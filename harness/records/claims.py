@@ -8,15 +8,15 @@ from harness.errors import StoreError
 from harness.paths import RESULTS
 from harness.records.reader import first_error, newer_version_message, read_bounded
 from harness.records.record import EpochSeconds, Record
+from harness.records.run_folders import ROUNDS, numbered_rounds
 from harness.records.verdicts import ClaimConclusion
 
 CLAIMS_FILE = "claims.json"
 CLAIMS_SCHEMA_VERSION = 2
 # Folder of the published claims.json: the newest round that contains one.
-PUBLISHED = max(
-    (file.parent for file in (RESULTS / "rounds").glob("[0-9]*/claims.json")),
-    key=lambda folder: int(folder.name),
-    default=RESULTS / "rounds" / "1",
+PUBLISHED = next(
+    (folder for folder in reversed(numbered_rounds(RESULTS / ROUNDS)) if (folder / "claims.json").exists()),
+    RESULTS / ROUNDS / "1",
 )
 
 

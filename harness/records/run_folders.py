@@ -25,6 +25,12 @@ def list_runs(results: Path) -> tuple[Path, ...]:
     return tuple(sorted((path.parent for path in results.glob("*/run.json")), key=_order))
 
 
+def numbered_rounds(rounds: Path) -> list[Path]:
+    """Return the folders of the rounds whose names are numbers, oldest first."""
+    folders = (folder for folder in rounds.glob("*") if folder.name.isascii() and folder.name.isdecimal())
+    return sorted(folders, key=lambda folder: int(folder.name))
+
+
 def round_title(folder: Path) -> str:
     """Return the title of the published round that contains a run, such as ``Round 1``, or an empty string."""
     return f"Round {folder.parent.name}" if folder.parent.parent.name == ROUNDS else ""

@@ -68,8 +68,9 @@ def test_example_has_no_paths_or_hosts() -> None:
 def test_round_contains_only_the_published_run(
     run: DashboardRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(example, "ROUNDS", tmp_path / "rounds")
+    monkeypatch.setattr(example, "RESULTS", tmp_path)
     (tmp_path / PUBLISHED / "earlier").mkdir(parents=True)
+    (tmp_path / "rounds" / "1-draft").mkdir()
     for words, rounds in (([], {"1"}), (["2"], {"1", "2"})):
         assert example.main([str(run.folder), *words]) == 0
         assert {each.parent.name for each in (tmp_path / "rounds").glob("*/*")} == rounds
