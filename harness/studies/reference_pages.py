@@ -29,7 +29,7 @@ from harness.paths import REPOSITORY, RESULTS
 from harness.plan.benchmark_config import BenchmarkConfig, url_keys
 from harness.plan.profile import Profile
 from harness.plan.service import ServiceFile
-from harness.records.run_folders import find_run
+from harness.records.run_folders import ROUNDS, find_run, numbered_rounds
 from harness.records.run_info import RunInfo
 from harness.records.run_records import ProcessRecord
 from harness.records.store import read_run
@@ -51,6 +51,20 @@ SERVICE_FLAGS = {  # flag -> help text for services, if it differs from the help
     "--allow": "permit Compose keys that give containers privileges on the host: SERVICE=KEY,… or KEY",
     "--profile": "measurement profile: a name in config/profiles, or a .toml file",
 }
+RUN_FILES = {  # files in a run's folder -> description
+    "`run.json`": "a [RunInfo](#runinfo): settings, seed, status, machine, versions, builds and image digests",
+    "`trials.jsonl`": "one [Trial](#trial) per line",
+    "`processes.jsonl`": "one [ProcessRecord](#processrecord) per line",
+    "`verdicts.jsonl`": "one [VerificationRecord](#verificationrecord) per line",
+    "`ranking.json`": "a [Ranking](#ranking): estimates, intervals, ranks and ties",
+    "`results.json`": "results in TechEmpower's schema, for TechEmpower's viewers",
+    "`progress.json`": "what the run is currently doing, for the dashboard",
+    "`logs/`": "`harness.log` (every command), and `build.log` and `p<n>.log` of each implementation",
+    "`*.unfinished.jsonl`": "records of processes that an interruption ended; a resumed run starts these servers and "
+    "measures them again",
+    "`.origin`": "a mark that proves that you started the run on this machine",
+}
+RECORD_FORM = "Numbers use SI units, and field names contain the unit. Unknown values are `null`."
 NAMES = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false", "null": ""}
 Headings = Mapping[str, str]  # model name -> link to the model's section
 
@@ -89,11 +103,9 @@ def _config_page() -> str:
 
 
 def _records_page() -> str:
-    files = "`run.json` is a `RunInfo`, and `ranking.json` is a `Ranking`. Each line is a `Trial` in `trials.jsonl`, a "
-    files += "`ProcessRecord` in `processes.jsonl`, and a `VerificationRecord` in `verdicts.jsonl`."
-    header = (
-        f"# Record files\n{HEADER}[results/README.md](../../results/README.md) describes the run folder.\n\n{files}\n"
-    )
+    files = "".join(f"- {names}: {about}\n" for names, about in RUN_FILES.items())
+    header = f"# Record files\n{HEADER}A run's folder, `results/<run-id>/`, contains these files:\n"
+    header += f"\n{files}\n{RECORD_FORM}\n"
     return "\n".join((header, *_json_sections(RunInfo, Trial, ProcessRecord, VerificationRecord, Ranking)))
 
 
@@ -108,7 +120,7 @@ def _command_page() -> str:
 
 def readme_page() -> str:
     """Return README.md with the table and the terminal output of the newest published round."""
-    folder = max((RESULTS / "rounds").iterdir(), key=lambda path: int(path.name))
+    folder = numbered_rounds(RESULTS / ROUNDS)[-1]
     records = read_run(find_run(RESULTS, f"round-{folder.name}"))
     ranking = rank(records.info, records.trials, records.processes, records.verdicts)
     with patch.dict(os.environ, COLUMNS="110"):
