@@ -63,6 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     long = store.read_run(options.long)
     for folder in options.runs:
         cells = compare_cells(long, store.read_run(folder))
+        if not cells:
+            parser.error(f"{folder} and {options.long} have no cell in common. Choose runs of the same implementations")
         common = statistics.median(cell.ratio for cell in cells)
         same, relative = (sum(cell.agrees(factor) for cell in cells) for factor in (1.0, common))
         print(

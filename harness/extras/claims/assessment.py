@@ -41,7 +41,7 @@ from harness.stats.unranked import unranked_reasons
 # probability is 5 % after three judgements and 8 % after eight (Pocock 1977, Biometrika 64, table 1: nominal 2.2 %).
 # The number of judgements is not limited.
 CONFIDENCE = 0.98
-MISSING_VALUE = "another run, because one side has no value"
+MISSING_VALUE = "another run, because a side has no value"
 MAX_FURTHER_PROCESSES = 100  # per side; give up on statements that would need more
 # Conclusions, worst first. A claim's verdict is the worst conclusion on its statements. If one supported statement is
 # enough, the verdict is the best conclusion instead.

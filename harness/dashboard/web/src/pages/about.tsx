@@ -89,7 +89,7 @@ function MachineFacts({ machine }: { machine: Machine }) {
           ["Load average", isNumber(machine.load_average) ? machine.load_average.toFixed(2) : ""],
           [
             "Open files",
-            isNumber(machine.nofile_soft) ? `${machine.nofile_soft} (hard ${machine.nofile_hard ?? "unknown"})` : "",
+            isNumber(machine.nofile_soft) ? `${machine.nofile_soft} (hard ${machine.nofile_hard ?? "unlimited"})` : "",
           ],
         ]}
       />
