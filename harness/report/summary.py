@@ -94,11 +94,9 @@ MEASURES: dict[tuple[str, Quantity], MeasureTexts] = {
 MAX_NAMES = 4  # maximum number of names that a summary lists per tie group
 MAX_GROUPS = 5  # maximum number of tie groups in a summary
 MAX_COMPARED_GROUPS = 3  # maximum number of tie groups that a summary compares with the baseline
-COMPARATIVES: dict[tuple[Quantity, bool], str] = {  # (quantity, whether better than the baseline) -> verb phrase
-    ("cpu", True): "need{s} {factor} less CPU per request than {baseline}",
-    ("cpu", False): "need{s} {factor} as much CPU per request as {baseline}",
-    ("throughput", True): "serve{s} {factor} as many requests as {baseline}",
-    ("throughput", False): "serve{s} {factor} as many requests as {baseline}",
+COMPARATIVES: dict[Quantity, str] = {  # quantity -> verb phrase
+    "cpu": "need{s} {factor} as much CPU per request as {baseline}",
+    "throughput": "serve{s} {factor} as many requests as {baseline}",
 }
 MAX_IN_TITLE = 3  # maximum number of implementation names in a title
 TIME_LIKE_NAME = re.compile(r"[\d\s:._TZ-]+")  # a run name with only digits and separators
@@ -231,7 +229,7 @@ def _describe_order(groups: Sequence[RankedRows]) -> str:
 def _compare_with_baseline(
     groups: Sequence[RankedRows], baseline: str | None, quantity: Quantity, *, is_score: bool
 ) -> str:
-    """Compare the first tie groups with the baseline, for example: ``resteasy needs 4.28× less CPU``.
+    """Compare the first tie groups with the baseline, for example: ``es4x needs 0.41× as much CPU``.
 
     Return an empty string if ratios are missing or all implementations tie.
     """
@@ -239,43 +237,43 @@ def _compare_with_baseline(
     if baseline not in standings or len(groups) == 1:
         return ""
     tied = {name for group in groups if baseline in dict(group) for name, _ in group}
-    phrases, direction = [], ""
+    phrases, has_verb = [], False
     for group in groups[:MAX_COMPARED_GROUPS]:
         names = [name for name, _ in group if name != baseline]
         if tied >= set(names):
             phrases += [f"{_join_names(names)} {'ties' if len(names) == 1 else 'tie'} with {baseline}"] if names else []
             continue
-        ratios = [_advantage(standings[name], quantity, is_score=is_score) for name in names]
+        ratios = [_ratio_to_baseline(standings[name], quantity, is_score=is_score) for name in names]
         if not all(ratios):
             return ""
         known_ratios = [ratio for ratio in ratios if ratio]
-        better = known_ratios[0].value > 1
-        verb = COMPARATIVES[quantity, better]
-        if quantity == "cpu" and not better:
-            known_ratios = [_inverse(ratio) for ratio in known_ratios]
         best, worst = (
             format_ratio(Ratio(value=each.value, low=None, high=None)) for each in (known_ratios[0], known_ratios[-1])
         )
         factor = best if best == worst else f"{best} to {worst}"
-        if verb == direction:
+        if has_verb:
             phrases.append(f"{_join_group(group)} {factor}")
         else:
             interval = format_ratio(known_ratios[0]).partition(" ")[2] if best == worst else ""
-            verb_phrase = verb.format(factor=factor, s="" if len(names) > 1 else "s", baseline=baseline)
+            verb_phrase = COMPARATIVES[quantity].format(
+                factor=factor, s="" if len(names) > 1 else "s", baseline=baseline
+            )
             phrases.append(" ".join(filter(None, (_join_group(group), verb_phrase, interval))))
-        direction = verb
+        has_verb = True
     if rest := sum(map(len, groups[MAX_COMPARED_GROUPS:])):
-        phrases.append(f"{rest} more follow")
+        phrases.append(f"{rest} more follow{'s' if rest == 1 else ''}")
     return "; ".join(phrases)
 
 
-def _advantage(standing: Standing, quantity: Quantity, *, is_score: bool) -> Ratio | None:
-    """Return the factor by which a standing is better than the baseline, or None if the ratio is unknown."""
-    if is_score:
-        estimate = standing.estimate
-        return Ratio(value=estimate.median, low=estimate.low, high=estimate.high)
-    ratio = standing.to_reference
-    return _inverse(ratio) if ratio and quantity == "cpu" else ratio
+def _ratio_to_baseline(standing: Standing, quantity: Quantity, *, is_score: bool) -> Ratio | None:
+    """Return the ratio of CPU per request or throughput to the baseline's, or None if it is unknown.
+
+    A score by CPU per request divides the baseline's CPU per request by the implementation's.
+    """
+    if not is_score:
+        return standing.to_reference
+    score = Ratio(value=standing.estimate.median, low=standing.estimate.low, high=standing.estimate.high)
+    return _inverse(score) if quantity == "cpu" else score
 
 
 def _inverse(ratio: Ratio) -> Ratio:

@@ -40,8 +40,7 @@ def test_summary_compares_with_a_slower_baseline() -> None:
     )
     ranking = made.ranking(related).model_copy(update={"reference": "base"})
     assert summarize(made.info(tuple(factors)), ranking, "json", "cpu").lead == (
-        "JSON: fast needs 4.00× less CPU per request than base [3.64, 4.40]; same ties with base; "
-        "slow needs 3.00× as much CPU per request as base [2.73, 3.30]."
+        "JSON: fast needs 0.25× as much CPU per request as base [0.23, 0.28]; same ties with base; slow 3.00×."
     )
 
 

@@ -117,10 +117,10 @@ export function Overall({ doc, infos, group, view, version }: Props) {
   );
 }
 
-/** Return the header of the score column, for example `× throughput of es4x`. */
+/** Return the header of the score column, for example `throughput ÷ that of es4x`. */
 function scoreHeader(spec: MetricSpec, reference: string | null): string {
   if (reference === null) return `${spec.name} score`;
-  return spec.lowerIsBetter ? `× less ${spec.name} than ${reference}` : `× ${spec.name} of ${reference}`;
+  return spec.lowerIsBetter ? `${spec.name} of ${reference} ÷ own` : `${spec.name} ÷ that of ${reference}`;
 }
 
 function visibleScores(
