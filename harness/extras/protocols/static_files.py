@@ -28,7 +28,7 @@ from harness.plan.testtypes import TestType
 from harness.runtime import Server, endpoint_of
 from harness.verify.checks import Finding, check, exchange_check
 from harness.verify.checks.evidence import Evidence, Exchange, QueryVariant
-from harness.verify.checks.http import parse_media_type
+from harness.verify.checks.http import parse_date, parse_media_type
 from harness.verify.checks.verification_client import CONCURRENT_CONNECTIONS, Client, VerificationTask
 
 STATIC = frozenset({"static"})
@@ -196,13 +196,20 @@ def file_type(exchange: Exchange) -> Iterator[Finding]:
 
 @check("static.3", STATIC)
 def validator_sent(evidence: Evidence) -> Iterator[Finding]:
-    """Require a validator and, in compressed responses, ``Vary``. The check ``status-ok`` covers 304 responses."""
+    """Require a valid validator and, in compressed responses, ``Vary``. ``status-ok`` checks 304 responses."""
     for exchange in evidence.ok_exchanges:
         if not _condition(exchange):
             yield Finding(
                 f"GET {exchange.target}: the response has no validator",
                 expected="ETag or Last-Modified",
                 actual="neither",
+            )
+        modified = exchange.header("last-modified")
+        if modified and parse_date(modified) is None:
+            yield Finding(
+                f"GET {exchange.target}: Last-Modified is not an IMF-fixdate",
+                expected="Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT",
+                actual=modified,
             )
         vary = ",".join(exchange.headers("vary")).lower()
         if exchange.header("content-encoding") and "accept-encoding" not in vary and "*" not in vary:

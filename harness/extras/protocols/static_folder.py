@@ -24,6 +24,7 @@ MAX_CHANGED_BYTES = 25_000  # larger files do not change, because their compress
 ALTERNATIVES = 2  # number of versions prepared for each file that changes
 TOKEN_BYTES = 16  # length of the random token at the start of a text file; a change replaces the token
 MAX_ATTEMPTS = 2_000
+MODIFIED_AT = 1_704_164_645  # Tue, 02 Jan 2024; the one-digit day reveals servers that send "2 Jan" without a zero
 SIZES = {  # name -> bytes
     "base.css": 9_000,
     "forms.css": 21_000,
@@ -127,7 +128,10 @@ def write_static_folder(folder: Path) -> Mapping[str, str]:
     static = folder / FOLDER
     static.mkdir()
     for name, size in SIZES.items():
-        write_variants(static, name, variants(name, make_content(name, size, dice)))
+        contents = variants(name, make_content(name, size, dice))
+        write_variants(static, name, contents)
+        for suffix in contents:
+            os.utime(static / f"{name}{suffix}", (MODIFIED_AT, MODIFIED_AT))
     (folder / SECRET_FILE).write_text(secrets.token_hex(32), encoding="ascii")
     return {VARIABLE: FOLDER}
 

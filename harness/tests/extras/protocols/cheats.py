@@ -260,6 +260,10 @@ def unvalidated(self: PayloadServer, reply: Reply) -> list[tuple[str, str]]:
     return [field for field in PayloadServer.headers(self, reply) if field[0] != "ETag"]
 
 
+def short_day(self: PayloadServer, reply: Reply) -> list[tuple[str, str]]:
+    return [*PayloadServer.headers(self, reply), ("Last-Modified", "Tue, 2 Jan 2024 03:04:05 GMT")]
+
+
 def shortened(self: PayloadServer, path: Path) -> bytes:
     return path.read_bytes()[:100_000]
 
@@ -281,6 +285,7 @@ FILES = (
     rogue("compressed-unasked", "static", "no-compression", "sends compressed variants without Accept-Encoding", variant=never_plain),
     rogue("files-without-vary", "static", "validator-sent", "omits Vary", headers=unvaried),
     rogue("files-without-validator", "static", "validator-sent", "sends no ETag", headers=unvalidated),
+    rogue("files-with-short-day", "static", "validator-sent", "sends Last-Modified without a leading zero", headers=short_day),
     loaded("keeps-files-when-busy", "static", "file-exact", "never reads a file again, under load", {"read": read_once}),
     loaded("never-not-modified-when-busy", "static", "one-answer-a-request", "ignores If-None-Match, under load", {"matches": lambda *_: False}),
 )  # fmt: skip
