@@ -25,7 +25,7 @@ const PATIENCE_MS = 3000; // how long to wait for the database before listening 
 const MAX_DELAY_MS = 1000;
 const MAX_CALLS = 100;
 
-const { ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, DATE, IDENTITY, SERVER, VARY } = HttpHeaders;
+const { ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, DATE, IDENTITY, LAST_MODIFIED, SERVER, VARY } = HttpHeaders;
 const ES4X = HttpHeaders.createOptimized('ES4X');
 const APPLICATION_JSON = HttpHeaders.createOptimized('application/json');
 const TEXT_PLAIN = HttpHeaders.createOptimized('text/plain');
@@ -138,11 +138,19 @@ router.get('/ws').handler((ctx) => {
   });
 });
 
+// Writes the day with two digits, as RFC 9110 requires. The static handler writes "Tue, 1 Dec 2026".
+const padDay = (headers, name) => {
+  const value = headers.get(name);
+  if (value) headers.set(name, value.replace(/, (?=\d )/, ', 0'));
+};
+
 if (process.env.STATIC_DIR) {
   get('/static/*')
     .handler((ctx) => {
-      // Without this Content-Encoding, Vert.x would compress the file for each response.
-      ctx.response().headers().add(SERVER, ES4X).add(DATE, date).add(CONTENT_ENCODING, IDENTITY);
+      const headers = ctx.response().headers().add(SERVER, ES4X).add(DATE, date);
+      // If compression is enabled, this header prevents Vert.x from compressing the file for each response.
+      if (items) headers.add(CONTENT_ENCODING, IDENTITY);
+      ctx.addHeadersEndHandler(() => [DATE, LAST_MODIFIED].forEach((name) => padDay(headers, name)));
       ctx.next();
     })
     .handler(

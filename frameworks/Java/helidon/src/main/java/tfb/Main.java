@@ -84,6 +84,10 @@ public final class Main {
         routing.get("/json/{count}", payloads::items);
         routing.post("/upload", payloads::upload);
         if (!settings.folder().isEmpty()) {
+            routing.get("/static/*", (request, response) -> {
+                response.beforeSend(() -> HttpDates.correctLastModified(response.headers()));
+                response.next();
+            });
             routing.register("/static", StaticContentFeature.createService(
                     FileSystemHandlerConfig.create(Path.of(settings.folder()))));
         }
@@ -94,12 +98,13 @@ public final class Main {
     }
 
     /**
-     * Adds the Server header and works around two Helidon 4.5 bugs. HEAD requests are rejected, because even Helidon's
+     * Adds the Server and Date headers, and works around two Helidon 4.5 bugs. HEAD requests are rejected, because even Helidon's
      * default 404 response to HEAD has a body. Connections are closed if the client requests it, because Helidon only
      * announces the close.
      */
     private static void everyRequest(FilterChain chain, RoutingRequest request, RoutingResponse response) {
         response.header(SERVER);
+        response.header(HttpDates.now());
         if (request.prologue().method().equals(Method.HEAD)) {
             response.status(Status.NOT_IMPLEMENTED_501).send();
         } else {

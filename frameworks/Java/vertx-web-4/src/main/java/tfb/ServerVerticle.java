@@ -2,6 +2,7 @@ package tfb;
 
 import io.vertx.core.AbstractVerticle;
 import io.vertx.core.Future;
+import io.vertx.core.MultiMap;
 import io.vertx.core.Promise;
 import io.vertx.core.http.HttpHeaders;
 import io.vertx.core.http.HttpMethod;
@@ -21,6 +22,7 @@ import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.regex.Pattern;
 
 /** An event loop's HTTP servers, routes and database connection. */
 final class ServerVerticle extends AbstractVerticle {
@@ -32,6 +34,7 @@ final class ServerVerticle extends AbstractVerticle {
     private static final CharSequence SERVER = HttpHeaders.createOptimized("Vert.x-Web");
     private static final DateTimeFormatter HTTP_DATE =
             DateTimeFormatter.ofPattern("EEE, dd MMM yyyy HH:mm:ss 'GMT'", Locale.ENGLISH);
+    private static final Pattern ONE_DIGIT_DAY = Pattern.compile(", (?=\\d )");
 
     private final Settings settings;
     private Database database;
@@ -121,9 +124,14 @@ final class ServerVerticle extends AbstractVerticle {
         router.post("/upload").handler(UploadHandler::count);
         router.get("/ws").handler(ServerVerticle::echo);
         if (settings.folder() != null) {
-            // Without this header, Vert.x would compress the file for each response.
             get(router, "/static/*").handler(ctx -> {
-                ctx.response().putHeader(HttpHeaders.CONTENT_ENCODING, HttpHeaders.IDENTITY);
+                MultiMap headers = ctx.response().headers();
+                if (settings.dataSet() != null) {
+                    // Compression is enabled. Without this header, Vert.x would compress the file for each response.
+                    headers.set(HttpHeaders.CONTENT_ENCODING, HttpHeaders.IDENTITY);
+                }
+                ctx.addHeadersEndHandler(end -> List.of(HttpHeaders.DATE, HttpHeaders.LAST_MODIFIED)
+                        .forEach(name -> padDay(headers, name)));
                 ctx.next();
             }).handler(StaticHandler.create(FileSystemAccess.ROOT, settings.folder())
                     .setFilesReadOnly(false)
@@ -131,6 +139,14 @@ final class ServerVerticle extends AbstractVerticle {
         }
         router.errorHandler(500, this::failed);
         return router;
+    }
+
+    /** Writes the day with two digits, as RFC 9110 requires. The static handler writes "Tue, 1 Dec 2026". */
+    private static void padDay(MultiMap headers, CharSequence name) {
+        String value = headers.get(name);
+        if (value != null) {
+            headers.set(name, ONE_DIGIT_DAY.matcher(value).replaceFirst(", 0"));
+        }
     }
 
     /** Echoes each message on a WebSocket connection. Vert.x itself replies to pings and close frames. */
