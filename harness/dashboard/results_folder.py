@@ -8,7 +8,7 @@ from harness.dashboard.documents import BrokenRun, PreparingRun, RunList, RunSum
 from harness.dashboard.run_documents import DashboardRun, FileState, file_state, silence
 from harness.errors import StoreError
 from harness.records.reader import read_progress
-from harness.records.run_folders import ROUNDS, started_at
+from harness.records.run_folders import ROUNDS, numbered_rounds, started_at
 
 RUN_NAME = re.compile(r"[\w][\w.+-]*")  # valid folder name of a run: no path separator, no leading dot
 MAX_LISTED = 1000  # maximum number of runs in a list
@@ -24,8 +24,7 @@ class ResultsFolder:
 
     def _published(self) -> list[Path]:
         """Return the folders of the published rounds, newest first."""
-        folders = filter(is_run_folder, self.rounds.iterdir()) if self.rounds.is_dir() else ()
-        return sorted(folders, key=lambda folder: (len(folder.name), folder.name), reverse=True)
+        return [folder for folder in reversed(numbered_rounds(self.rounds)) if is_run_folder(folder)]
 
     def folder(self, name: str) -> Path:
         """Return the folder of the run with this name. Raises StoreError if it does not exist."""
