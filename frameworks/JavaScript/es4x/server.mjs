@@ -138,19 +138,20 @@ router.get('/ws').handler((ctx) => {
   });
 });
 
-// Writes the day with two digits, as RFC 9110 requires. The static handler writes "Tue, 1 Dec 2026".
-const padDay = (headers, name) => {
-  const value = headers.get(name);
-  if (value) headers.set(name, value.replace(/, (?=\d )/, ', 0'));
+// Writes days with two digits, as RFC 9110 requires. The static handler writes "Tue, 1 Dec 2026".
+const correctDates = (headers) => {
+  headers.set(DATE, date);
+  const modified = headers.get(LAST_MODIFIED);
+  if (modified) headers.set(LAST_MODIFIED, modified.replace(/, (?=\d )/, ', 0'));
 };
 
 if (process.env.STATIC_DIR) {
   get('/static/*')
     .handler((ctx) => {
-      const headers = ctx.response().headers().add(SERVER, ES4X).add(DATE, date);
+      const headers = ctx.response().headers().add(SERVER, ES4X);
       // If compression is enabled, this header prevents Vert.x from compressing the file for each response.
       if (items) headers.add(CONTENT_ENCODING, IDENTITY);
-      ctx.addHeadersEndHandler(() => [DATE, LAST_MODIFIED].forEach((name) => padDay(headers, name)));
+      ctx.addHeadersEndHandler(() => correctDates(headers));
       ctx.next();
     })
     .handler(

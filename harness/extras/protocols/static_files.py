@@ -207,7 +207,7 @@ def validator_sent(evidence: Evidence) -> Iterator[Finding]:
         modified = exchange.header("last-modified")
         if modified and parse_date(modified) is None:
             yield Finding(
-                f"GET {exchange.target}: Last-Modified is not an IMF-fixdate",
+                f"GET {exchange.target}: Last-Modified is not an IMF-fixdate. Send the expected form",
                 expected="Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT",
                 actual=modified,
             )

@@ -33,6 +33,7 @@ def test_published_rounds_are_listed_after_own_runs(results: Path, tmp_path: Pat
     rounds = tmp_path / "rounds"
     for number in ("1", "2", "10"):
         shutil.copytree(results / "run", rounds / number / f"of-{number}")
+    shutil.copytree(results / "run", rounds / "parts" / "of-a-part")  # not a round
     published = [("of-10", "Round 10"), ("of-2", "Round 2"), ("of-1", "Round 1")]
     without_own = ResultsFolder(tmp_path / "none", rounds=rounds)
     assert [(run.run_id, run.published) for run in without_own.listed().runs] == published

@@ -33,7 +33,7 @@ final class HttpDates {
         return date.header;
     }
 
-    /** Corrects the Last-Modified header if there is one. */
+    /** Writes the day in the Last-Modified header, if there is one, with two digits. */
     static void correctLastModified(ServerResponseHeaders headers) {
         if (headers.contains(HeaderNames.LAST_MODIFIED)) {
             String value = headers.get(HeaderNames.LAST_MODIFIED).get();

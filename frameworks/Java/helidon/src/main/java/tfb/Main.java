@@ -98,9 +98,9 @@ public final class Main {
     }
 
     /**
-     * Adds the Server and Date headers, and works around two Helidon 4.5 bugs. HEAD requests are rejected, because even Helidon's
-     * default 404 response to HEAD has a body. Connections are closed if the client requests it, because Helidon only
-     * announces the close.
+     * Adds the Server and Date headers, and works around two Helidon 4.5 bugs. HEAD requests are rejected, because even
+     * Helidon's default 404 response to HEAD has a body. Connections are closed if the client requests it, because
+     * Helidon only announces the close.
      */
     private static void everyRequest(FilterChain chain, RoutingRequest request, RoutingResponse response) {
         response.header(SERVER);

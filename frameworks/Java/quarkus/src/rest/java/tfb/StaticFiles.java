@@ -7,7 +7,6 @@ import io.vertx.ext.web.handler.FileSystemAccess;
 import io.vertx.ext.web.handler.StaticHandler;
 import jakarta.enterprise.context.ApplicationScoped;
 import jakarta.enterprise.event.Observes;
-import java.util.List;
 import java.util.Optional;
 import java.util.regex.Pattern;
 import org.eclipse.microprofile.config.inject.ConfigProperty;
@@ -24,19 +23,20 @@ class StaticFiles {
     void register(@Observes Router router, @ConfigProperty(name = "STATIC_DIR") Optional<String> folder) {
         folder.ifPresent(path -> router.get("/static/*").handler(ctx -> {
             MultiMap headers = ctx.response().headers();
-            ctx.addHeadersEndHandler(end -> List.of(HttpHeaders.DATE, HttpHeaders.LAST_MODIFIED)
-                    .forEach(name -> padDay(headers, name)));
+            String date = headers.get(HttpHeaders.DATE); // set by ResponseHeaders
+            ctx.addHeadersEndHandler(end -> correctDates(headers, date));
             ctx.next();
         }).handler(StaticHandler.create(FileSystemAccess.ROOT, path)
                 .setFilesReadOnly(false)
                 .setCacheEntryTimeout(FILE_MILLIS)));
     }
 
-    /** Writes the day with two digits, as RFC 9110 requires. The static handler writes "Tue, 1 Dec 2026". */
-    private static void padDay(MultiMap headers, CharSequence name) {
-        String value = headers.get(name);
-        if (value != null) {
-            headers.set(name, ONE_DIGIT_DAY.matcher(value).replaceFirst(", 0"));
+    /** Writes days with two digits, as RFC 9110 requires. The static handler writes "Tue, 1 Dec 2026". */
+    private static void correctDates(MultiMap headers, String date) {
+        headers.set(HttpHeaders.DATE, date);
+        String modified = headers.get(HttpHeaders.LAST_MODIFIED);
+        if (modified != null) {
+            headers.set(HttpHeaders.LAST_MODIFIED, ONE_DIGIT_DAY.matcher(modified).replaceFirst(", 0"));
         }
     }
 }

@@ -126,8 +126,7 @@ final class ServerVerticle extends VerticleBase {
                     // Compression is enabled. Without this header, Vert.x would compress the file for each response.
                     headers.set(HttpHeaders.CONTENT_ENCODING, HttpHeaders.IDENTITY);
                 }
-                ctx.addHeadersEndHandler(end -> List.of(HttpHeaders.DATE, HttpHeaders.LAST_MODIFIED)
-                        .forEach(name -> padDay(headers, name)));
+                ctx.addHeadersEndHandler(end -> correctDates(headers));
                 ctx.next();
             }).handler(StaticHandler.create(FileSystemAccess.ROOT, settings.folder())
                     .setFilesReadOnly(false)
@@ -137,11 +136,12 @@ final class ServerVerticle extends VerticleBase {
         return router;
     }
 
-    /** Writes the day with two digits, as RFC 9110 requires. The static handler writes "Tue, 1 Dec 2026". */
-    private static void padDay(MultiMap headers, CharSequence name) {
-        String value = headers.get(name);
-        if (value != null) {
-            headers.set(name, ONE_DIGIT_DAY.matcher(value).replaceFirst(", 0"));
+    /** Writes days with two digits, as RFC 9110 requires. The static handler writes "Tue, 1 Dec 2026". */
+    private void correctDates(MultiMap headers) {
+        headers.set(HttpHeaders.DATE, date);
+        String modified = headers.get(HttpHeaders.LAST_MODIFIED);
+        if (modified != null) {
+            headers.set(HttpHeaders.LAST_MODIFIED, ONE_DIGIT_DAY.matcher(modified).replaceFirst(", 0"));
         }
     }
 
